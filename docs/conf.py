@@ -1,4 +1,7 @@
-"""The site of the documentation: Sphinx reads this file; ``hack/docs`` builds the site from the folder above."""
+"""The site of the documentation.
+
+Sphinx reads this file; ``hack/docs`` builds the site from the folder above.
+"""
 
 import configparser
 import re
@@ -51,7 +54,8 @@ _CODE = re.compile(r"(?<![`:\w])`([^`]+)`(?![`_])")
 def link_pages_only(app: Sphinx, page: str, source: list[str]) -> None:
     """Rewrite the links of a page that lead to something of the tree that isn't a page of the site.
 
-    A folder with a README becomes a link to that page; another file or folder becomes the text of its link.
+    A folder with a README becomes a link to that page; another file or folder becomes the text of
+    its link.
     """
     folder = (ROOT / page).parent
 
@@ -70,7 +74,7 @@ def link_pages_only(app: Sphinx, page: str, source: list[str]) -> None:
 def skip_what_another_page_has(
     app: Sphinx, kind: str, name: str, thing: object, skip: bool, options: dict[str, object]
 ) -> bool | None:
-    """Leave what the library for many clusters exports from ``syncer.api`` to the page of that package."""
+    """Leave what the library for many clusters exports from ``syncer.api`` to its own page."""
     if app.env.docname != "docs/reference/multicluster":
         return None
     module = getattr(thing, "__module__", None) or ""
@@ -80,7 +84,7 @@ def skip_what_another_page_has(
 def show_code_as_code(
     app: Sphinx, kind: str, name: str, thing: object, options: dict[str, object], lines: list[str]
 ) -> None:
-    """Turn code between single backticks, which help texts have, into reStructuredText's literals."""
+    """Turn code between single backticks, as in help texts, into reStructuredText's literals."""
     lines[:] = _CODE.sub(r"``\1``", "\n".join(lines)).split("\n")
 
 

@@ -34,7 +34,9 @@ PLAYS = 10
 def attempt(seed: int, plays: int, length: int, cast: Cast) -> Report:
     """Try a seed, in a process of its own."""
     configure("error", "console")
-    with contextlib.redirect_stdout(sys.stderr):  # hypothesis reports that shortening a script takes long
+    with contextlib.redirect_stdout(
+        sys.stderr
+    ):  # hypothesis reports that shortening a script takes long
         return explore(seed, plays=plays, length=length, cast=cast)
 
 
@@ -46,7 +48,9 @@ def reports(options: argparse.Namespace) -> Iterator[Report]:
     with ProcessPoolExecutor(options.workers, mp_context=context, max_tasks_per_child=20) as pool:
 
         def more() -> Future[Report]:
-            return pool.submit(attempt, next(seeds), options.plays, options.length, cast_of(options))
+            return pool.submit(
+                attempt, next(seeds), options.plays, options.length, cast_of(options)
+            )
 
         running = {more() for _ in range(options.workers)}
         while running:
@@ -64,8 +68,15 @@ def cast_of(options: argparse.Namespace) -> Cast:
 
 def summary_of(report: Report, cast: Cast) -> dict[str, Any]:
     """Return the summary of a report."""
-    tried = {"seed": report.seed, "plays": report.plays, "steps": report.steps, "restarts": report.restarts}
-    return tried | ({"wrong": report.wrong, "script": written(report.script, cast)} if report.wrong else {})
+    tried = {
+        "seed": report.seed,
+        "plays": report.plays,
+        "steps": report.steps,
+        "restarts": report.restarts,
+    }
+    return tried | (
+        {"wrong": report.wrong, "script": written(report.script, cast)} if report.wrong else {}
+    )
 
 
 def summed(found: list[Report], cast: Cast) -> dict[str, Any]:
@@ -86,7 +97,15 @@ def summed(found: list[Report], cast: Cast) -> dict[str, Any]:
 def show(options: argparse.Namespace) -> list[Report]:
     """Try a seed in this process, and print each step before it is taken."""
     configure("error", "console")
-    return [explore(options.seed, plays=options.plays, length=options.length, cast=cast_of(options), say=print)]
+    return [
+        explore(
+            options.seed,
+            plays=options.plays,
+            length=options.length,
+            cast=cast_of(options),
+            say=print,
+        )
+    ]
 
 
 def in_process(options: argparse.Namespace) -> list[Report]:
@@ -101,19 +120,39 @@ def in_process(options: argparse.Namespace) -> list[Report]:
 def parse() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/chaos", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long to begin with new seeds (default: 1)")
-    parser.add_argument("--seed", type=int, help="the first seed; the others count up from it (default: random)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
+    parser.add_argument(
+        "--minutes", type=float, default=1.0, help="how long to begin with new seeds (default: 1)"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="the first seed; the others count up from it (default: random)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)"
+    )
     parser.add_argument("--plays", type=int, default=PLAYS, help=f"plays a seed (default: {PLAYS})")
     parser.add_argument("--length", type=int, default=60, help="rules a play at most (default: 60)")
     most = len(TENANTS)
-    parser.add_argument("--clusters", type=int, default=3, choices=range(1, most + 1), help="virtual clusters")
-    replicas = "so many replicas share the clusters by shards (default: two candidates for one Lease)"
-    parser.add_argument("--replicas", type=int, default=0, choices=range(1, len(DAEMONS) + 1), help=replicas)
-    parser.add_argument("--real", action="store_true", help="on real API servers, see hack/chaos_real.py")
-    parser.add_argument("--hostile", action="store_true", help="a hostile tenant, see hack/chaos_hostile.py")
-    parser.add_argument("--only", nargs="+", metavar="ATTACK", help="with --hostile: make these attacks only")
-    parser.add_argument("--print", action="store_true", dest="show", help="try one seed only, and print its steps")
+    parser.add_argument(
+        "--clusters", type=int, default=3, choices=range(1, most + 1), help="virtual clusters"
+    )
+    replicas = (
+        "so many replicas share the clusters by shards (default: two candidates for one Lease)"
+    )
+    parser.add_argument(
+        "--replicas", type=int, default=0, choices=range(1, len(DAEMONS) + 1), help=replicas
+    )
+    parser.add_argument(
+        "--real", action="store_true", help="on real API servers, see hack/chaos_real.py"
+    )
+    parser.add_argument(
+        "--hostile", action="store_true", help="a hostile tenant, see hack/chaos_hostile.py"
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="ATTACK", help="with --hostile: make these attacks only"
+    )
+    parser.add_argument(
+        "--print", action="store_true", dest="show", help="try one seed only, and print its steps"
+    )
     options = parser.parse_args()
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(10**6) * 1000
@@ -137,7 +176,8 @@ def main() -> None:
     print(json.dumps(result, indent=2))
     for violation in result["violations"]:
         print("\n".join([*violation["wrong"], violation["script"]]), file=sys.stderr)
-    sys.exit(1 if result["violations"] else 0)
+    if result["violations"]:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

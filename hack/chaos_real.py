@@ -1,4 +1,6 @@
-"""`hack/chaos --real`: chaos between real API servers with the real daemon, one seed after the other."""
+"""`hack/chaos --real`: chaos between real API servers with the real daemon,
+one seed after the other.
+"""
 
 import argparse
 import json
@@ -6,7 +8,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,16 @@ STEPS = 12
 
 def played(found: Planes, folder: Path, options: argparse.Namespace) -> Iterator[Report]:
     """Run the first seed, and others until the time is over; odd seeds with two daemons."""
-    end, seed = time.monotonic() + options.minutes * 60, options.seed
+    end = time.monotonic() + options.minutes * 60
+    seed = options.seed
+    say: Callable[[str], object] = str
+    if options.show:
+        say = print
     while True:
         run_folder = folder / str(seed)
         run_folder.mkdir()
-        report = run(found, run_folder, Play(seed, STEPS, pair=bool(seed % 2)), say=print if options.show else str)
+        played_seed = Play(seed, STEPS, pair=bool(seed % 2))
+        report = run(found, run_folder, played_seed, say=say)
         if not report.violations:
             shutil.rmtree(run_folder)
         yield report
@@ -42,7 +49,9 @@ def summed(found: list[Report], folder: Path) -> dict[str, Any]:
         "steps": sum(report.faults.total() for report in found),
         "edits": dict(sum((report.edits for report in found), Counter[str]()).most_common()),
         "faults": dict(sum((report.faults for report in found), Counter[str]()).most_common()),
-        "violations": [{**report.as_json(), "logs": str(folder / str(report.seed))} for report in broken],
+        "violations": [
+            {**report.as_json(), "logs": str(folder / str(report.seed))} for report in broken
+        ],
     }
 
 

@@ -1,4 +1,6 @@
-"""The charts as Helm installs them: with the library chart that they depend on, in a folder apart from the checkout."""
+"""The charts as Helm installs them: with the library chart that they depend on,
+in a folder apart from the checkout.
+"""
 
 import atexit
 import shutil
@@ -16,7 +18,8 @@ _DEPENDENCIES = "charts"
 
 @cache
 def built(name: str) -> Path:
-    """Return the folder of a chart with what it depends on: a copy, built once in a process and removed at its end.
+    """Return the folder of a chart with what it depends on: a copy, built once in a process and
+    removed at its end.
 
     Raises:
         RuntimeError: There is no Helm, or it can't build the chart.

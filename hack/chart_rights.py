@@ -1,8 +1,9 @@
 """The daemon's rights by option, for the charts, as Helm can't run ``syncer rbac``.
 
-Which rights an option adds is found out by asking for the rights with each of its values. Rights only ever add up: a
-kind needs the same beside others as alone. The few rights that name objects of the configuration, such as those of an
-entry of ``sync.custom``, are computed in ``charts/library/templates/_rbac.tpl``.
+Which rights an option adds is found out by asking for the rights with each of its values. Rights
+only ever add up: a kind needs the same beside others as alone. The few rights that name objects of
+the configuration, such as those of an entry of ``sync.custom``, are computed in
+``charts/library/templates/_rbac.tpl``.
 """
 
 import json
@@ -54,7 +55,7 @@ _TEMPLATE = """\
 TABLE
 {{- end -}}
 
-{{/* The rights that a configuration takes, as a list in YAML. Takes a dict of the options above. */}}
+{{/* The rights that a configuration takes, as a list in YAML. Takes a dict of these options. */}}
 {{- define "syncer.rights" -}}
 RIGHTS
 {{- end -}}
@@ -84,7 +85,10 @@ def rights_template(model: type[SyncerConfig], schema: Mapping[str, Any]) -> str
 def _rules(rights: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of sorted rights; those with the same condition are in one block."""
     for unless, group in groupby(rights, itemgetter("unless")):
-        rules = [f"- {json.dumps({name: part for name, part in right.items() if name != 'unless'})}" for right in group]
+        rules = [
+            f"- {json.dumps({name: part for name, part in right.items() if name != 'unless'})}"
+            for right in group
+        ]
         if unless:
             yield f"{{{{- if {_condition(unless)} }}}}"
             yield from rules
@@ -94,7 +98,8 @@ def _rules(rights: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _condition(unless: Mapping[str, Sequence[str]]) -> str:
-    """Return a template's condition on the options, for the values of each with which a right isn't needed.
+    """Return a template's condition on the options, for the values of each with which a right isn't
+    needed.
 
     Raises:
         ValueError: An option has values of which some count as off in a condition and some don't.
@@ -108,7 +113,9 @@ def _condition(unless: Mapping[str, Sequence[str]]) -> str:
         elif len(off) == len(values):
             parts.append(option)
         else:
-            raise ValueError(f"{path}: {values}: no condition of a template tells these from others")
+            raise ValueError(
+                f"{path}: {values}: no condition of a template tells these from others"
+            )
     if len(parts) == 1:
         return parts[0]
     return "and " + " ".join(f"({part})" for part in parts)
@@ -117,7 +124,11 @@ def _condition(unless: Mapping[str, Sequence[str]]) -> str:
 def _by_line(value: Any) -> str:
     """Return JSON with each item on a line of its own."""
     if isinstance(value, dict):
-        return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(each)}" for key, each in value.items()) + "\n}"
+        return (
+            "{\n"
+            + ",\n".join(f"  {json.dumps(key)}: {json.dumps(each)}" for key, each in value.items())
+            + "\n}"
+        )
     return "[\n" + ",\n".join(f"  {json.dumps(each)}" for each in value) + "\n]"
 
 
@@ -133,35 +144,49 @@ class _Table:
         verbs: dict[tuple[Any, ...], set[str]] = defaultdict(set)
         for permission, unless in self._conditions():
             verbs[tuple(sorted(unless)), *permission[:-1]].add(permission.verb)
-        rights = [
-            {
-                "unless": _by_option(unless),
-                "side": str(side),
-                "group": group,
-                "resource": f"{plural}/{subresource}" if subresource else plural,
-                "namespaced": namespaced,
-                "names": names,
-                "verbs": sorted(verbs[unless, side, group, plural, subresource, namespaced, names]),
-            }
-            for unless, side, group, plural, subresource, namespaced, names in sorted(verbs)
-        ]
+        rights: list[dict[str, Any]] = []
+        for right in sorted(verbs):
+            unless, side, group, plural, subresource, namespaced, names = right
+            resource = plural
+            if subresource:
+                resource = f"{plural}/{subresource}"
+            rights.append(
+                {
+                    "unless": _by_option(unless),
+                    "side": str(side),
+                    "group": group,
+                    "resource": resource,
+                    "namespaced": namespaced,
+                    "names": names,
+                    "verbs": sorted(verbs[right]),
+                }
+            )
         kinds = dict(self._kinds())
-        read = sorted(
-            {*_READ, *(f"{kind}.enabled" for kind in kinds), *(path for each in rights for path in each["unless"])}
-        )
+        read = {*_READ}
+        read.update(f"{kind}.enabled" for kind in kinds)
+        for each in rights:
+            read.update(each["unless"])
         return {
-            "defaults": {path: self._default(tuple(path.split("."))) for path in read},
-            "fixed": [name for name in TRANSLATORS if self._cluster(_bare(name)).translator.host_namespaces()],
+            "defaults": {path: self._default(tuple(path.split("."))) for path in sorted(read)},
+            "fixed": [
+                name
+                for name in TRANSLATORS
+                if self._cluster(_bare(name)).translator.host_namespaces()
+            ],
             "translators": TRANSLATORS,
             "kinds": kinds,
             "rights": rights,
         }
 
     def _conditions(self) -> Iterator[tuple[Permission, Unless]]:
-        """Yield each permission with the conditions that it is needed under, once for each way to need it."""
+        """Yield each permission with the conditions that it is needed under,
+        once for each way to need it.
+        """
         by_translator = {name: set(self._with_translator(name)) for name in TRANSLATORS}
         for permission, unless in set().union(*by_translator.values()):
-            without = {name for name in TRANSLATORS if (permission, unless) not in by_translator[name]}
+            without = {
+                name for name in TRANSLATORS if (permission, unless) not in by_translator[name]
+            }
             yield permission, unless | {("names.translator", json.dumps(name)) for name in without}
 
     def _with_translator(self, name: str) -> Iterator[tuple[Permission, Unless]]:
@@ -175,43 +200,69 @@ class _Table:
                 if permission not in always:
                     yield permission, unless | {(".".join(option), "false")}
 
-    def _by_option(self, base: Mapping[str, Any], section: Path) -> Iterator[tuple[Permission, Unless]]:
-        """Yield each permission that a section takes, with the values of its options that it isn't needed with."""
-        usual, more = self._needed(base), dict[Path, dict[str, frozenset[Permission]]]()
+    def _by_option(
+        self, base: Mapping[str, Any], section: Path
+    ) -> Iterator[tuple[Permission, Unless]]:
+        """Yield each permission that a section takes,
+        with the values of its options that it isn't needed with.
+        """
+        usual = self._needed(base)
+        more = dict[Path, dict[str, frozenset[Permission]]]()
         for path, schema in self._options.items():
             if path[: len(section)] == section and path[-1] != "enabled" and "drift" not in path:
                 tried = [*_listed(schema), *_VALUES.get(".".join(path), ())]
                 by_value = {json.dumps(value): self._with(base, path, value) for value in tried}
-                valid = {value: granted for value, granted in by_value.items() if granted is not None}
+                valid = {
+                    value: granted for value, granted in by_value.items() if granted is not None
+                }
                 more[path] = {json.dumps(self._default(path)): usual, **valid}
         lacking: dict[Permission, dict[Path, set[str]]] = defaultdict(lambda: defaultdict(set))
         for path, found in more.items():
             for permission in usual.union(*found.values()):
-                lacking[permission][path] |= {value for value, granted in found.items() if permission not in granted}
+                lacking[permission][path] |= {
+                    value for value, granted in found.items() if permission not in granted
+                }
         for permission in usual | lacking.keys():
             by_path = {
-                path: {(".".join(path), value) for value in found} for path, found in lacking[permission].items()
+                path: {(".".join(path), value) for value in found}
+                for path, found in lacking[permission].items()
             }
             if permission in usual:
                 yield permission, frozenset().union(*by_path.values())
             else:
                 paths = (
-                    path for path, by_value in more.items() if any(permission in each for each in by_value.values())
+                    path
+                    for path, by_value in more.items()
+                    if any(permission in each for each in by_value.values())
                 )
                 yield from ((permission, frozenset(by_path[path])) for path in paths)
 
     def _kinds(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the section of each kind with its resource, and the sections whose kinds a shared field may lead to."""
+        """Yield the section of each kind with its resource,
+        and the sections whose kinds a shared field may lead to.
+        """
         by_translator = {name: self._enabled(name) for name in TRANSLATORS}
         enabled = by_translator["per-namespace"]
-        resources = {(each.resource.group, each.resource.plural): f"sync.{each.section}" for each in enabled}
+        resources = {
+            (each.resource.group, each.resource.plural): f"sync.{each.section}" for each in enabled
+        }
         bare = self._off(_bare("per-namespace"))
         for syncer in enabled:
-            section, resource = tuple(f"sync.{syncer.section}".split(".")), syncer.resource
+            section = tuple(f"sync.{syncer.section}".split("."))
+            resource = syncer.resource
             alone = _put(bare, (*section, "enabled"), value=True)
-            owners = [self._with(alone, (*section, "authority"), {str(path): "host"}) for path in syncer.down]
-            shared = frozenset().union(*(each for each in owners if each is not None)) - self._needed(alone)
-            others = {resources[each.group, each.plural] for each in shared if each.plural != resource.plural}
+            owners = [
+                self._with(alone, (*section, "authority"), {str(path): "host"})
+                for path in syncer.down
+            ]
+            shared = frozenset().union(
+                *(each for each in owners if each is not None)
+            ) - self._needed(alone)
+            others = {
+                resources[each.group, each.plural]
+                for each in shared
+                if each.plural != resource.plural
+            }
             yield (
                 f"sync.{syncer.section}",
                 {
@@ -221,7 +272,9 @@ class _Table:
                     "namespaced": resource.namespaced,
                     "syncs": direction_of(syncer).syncs,
                     "translators": [
-                        name for name, each in by_translator.items() if syncer.name in {one.name for one in each}
+                        name
+                        for name, each in by_translator.items()
+                        if syncer.name in {one.name for one in each}
                     ],
                     "authorityTakes": sorted(others),
                 },
@@ -242,7 +295,9 @@ class _Table:
     def _default(self, path: Path) -> Any:
         return self._options[path].get("default")
 
-    def _with(self, base: Mapping[str, Any], path: Path, value: object) -> frozenset[Permission] | None:
+    def _with(
+        self, base: Mapping[str, Any], path: Path, value: object
+    ) -> frozenset[Permission] | None:
         """Return the rights with another value of an option; None if the value isn't valid."""
         try:
             return self._needed(_put(base, path, value))
@@ -252,15 +307,24 @@ class _Table:
     def _needed(self, document: Mapping[str, Any]) -> frozenset[Permission]:
         cluster = self._cluster(document)
         election = bool(document.get("leaderElection", {}).get("enabled"))
-        granted = needed(cluster.all_syncers(), settings=cluster.settings(), leader_election=election)
-        return frozenset(
-            Permission(
-                each.side, resource.group, resource.plural, each.subresource, resource.namespaced, each.names, verb
-            )
-            for each in granted
-            for resource in [each.resource]
-            for verb in each.verbs
+        granted = needed(
+            cluster.all_syncers(), settings=cluster.settings(), leader_election=election
         )
+        found: set[Permission] = set()
+        for each in granted:
+            resource = each.resource
+            for verb in each.verbs:
+                permission = Permission(
+                    each.side,
+                    resource.group,
+                    resource.plural,
+                    each.subresource,
+                    resource.namespaced,
+                    each.names,
+                    verb,
+                )
+                found.add(permission)
+        return frozenset(found)
 
     def _cluster(self, document: Mapping[str, Any]) -> VirtualCluster:
         """Return the virtual cluster of a configuration.
@@ -276,7 +340,9 @@ class _Table:
 
 
 def _bare(translator: str) -> dict[str, Any]:
-    """Return the least configuration with a name translator that is valid whichever kinds are on."""
+    """Return the least configuration with a name translator
+    that is valid whichever kinds are on.
+    """
     names: dict[str, Any] = {"translator": translator}
     if translator in ("per-namespace", "unchanged"):
         names["namespaces"] = ["prepared"]
@@ -284,7 +350,13 @@ def _bare(translator: str) -> dict[str, Any]:
         names["trustTenant"] = True
     allow: dict[str, Any] = {"fromHost": {"customResourceDefinitions": {"allow": []}}}
     virtual = {"kubeconfig": "/kubeconfig"}
-    return {"cluster": "shop", "virtual": virtual, "host": {"namespace": "vc-shop"}, "names": names, "sync": allow}
+    return {
+        "cluster": "shop",
+        "virtual": virtual,
+        "host": {"namespace": "vc-shop"},
+        "names": names,
+        "sync": allow,
+    }
 
 
 def _put(document: Mapping[str, Any], path: Path, value: object) -> dict[str, Any]:
@@ -296,7 +368,9 @@ def _put(document: Mapping[str, Any], path: Path, value: object) -> dict[str, An
 def _leaves(
     schema: Mapping[str, Any], whole: Mapping[str, Any], path: Path
 ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the schemas of all options with a fixed path, except those of a virtual cluster's own entry."""
+    """Yield the schemas of all options with a fixed path,
+    except those of a virtual cluster's own entry.
+    """
     if "$ref" in schema:
         schema = whole["$defs"][schema["$ref"].rpartition("/")[2]]
     if "properties" not in schema:

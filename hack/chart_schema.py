@@ -1,7 +1,9 @@
-"""The ``values.schema.json`` of a chart, by which Helm refuses values that are misspelt or of another type.
+"""The ``values.schema.json`` of a chart, by which Helm refuses values that are misspelt or of
+another type.
 
-What a value takes follows from its default in ``values.yaml``: a mapping with keys has these and no others, one without
-may have any. ``config`` has the schema of the daemon's configuration. The rest is in :data:`FURTHER`.
+What a value takes follows from its default in ``values.yaml``: a mapping with keys has these and no
+others, one without may have any. ``config`` has the schema of the daemon's configuration. The rest
+is in :data:`FURTHER`.
 """
 
 import json
@@ -27,7 +29,9 @@ _FLAGS: Schema = {
     "patternProperties": {"^[a-z]": {"type": ["string", "number", "boolean", "array"]}},
     "additionalProperties": False,
 }
-_NAMED: Schema = {"items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}
+_NAMED: Schema = {
+    "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+}
 
 
 def _exact(**properties: Schema) -> Schema:
@@ -47,7 +51,9 @@ FURTHER: Mapping[str, Schema] = {
     "apiServer.authentication": _exact(jwt={"type": "array"}, anonymous={"type": "object"}),
     "apiServer.extraArgs": _FLAGS,
     "apiServer.names": {"type": "array", "items": {"type": "string", "pattern": r"^[^\s/]+$"}},
-    "apiServer.serviceClusterIPRange": {"pattern": "^([0-9a-f:.]+/[0-9]{1,3}(,[0-9a-f:.]+/[0-9]{1,3})?)?$"},
+    "apiServer.serviceClusterIPRange": {
+        "pattern": "^([0-9a-f:.]+/[0-9]{1,3}(,[0-9a-f:.]+/[0-9]{1,3})?)?$"
+    },
     "backup.keep": {"minimum": 1},
     "backup.persistence.size": _SIZE,
     "cluster": {**_LABEL, "maxLength": 40},
@@ -75,7 +81,11 @@ FURTHER: Mapping[str, Schema] = {
         "items": {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 56},
+                "name": {
+                    "type": "string",
+                    "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+                    "maxLength": 56,
+                },
                 "image": {"type": "string", "minLength": 1},
                 "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
                 "subPath": {"type": "string"},
@@ -97,7 +107,11 @@ FURTHER: Mapping[str, Schema] = {
     "podSecurity.warn": {"enum": ["", "privileged", "baseline", "restricted"]},
     "replicas": {"minimum": 0},
     "resources": {
-        "properties": {"requests": {"type": "object"}, "limits": {"type": "object"}, "claims": {"type": "array"}},
+        "properties": {
+            "requests": {"type": "object"},
+            "limits": {"type": "object"},
+            "claims": {"type": "array"},
+        },
         "additionalProperties": False,
     },
     "restore.snapshot": {"pattern": "^([A-Za-z0-9][-A-Za-z0-9_.]*)?$"},
@@ -109,15 +123,28 @@ FURTHER: Mapping[str, Schema] = {
     "workloads.namespace": {**_LABEL, "maxLength": 63},
     # The spec of a ResourceQuota.
     "workloads.resourceQuota": {
-        "properties": {"hard": {"type": "object"}, "scopes": _TEXTS, "scopeSelector": {"type": "object"}},
+        "properties": {
+            "hard": {"type": "object"},
+            "scopes": _TEXTS,
+            "scopeSelector": {"type": "object"},
+        },
     },
 }
 #: Types by the default value's.
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+_TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 
 def values_schema(chart: Path, configuration: Mapping[str, Any]) -> Schema:
-    """Return the schema of the values of a chart in a folder, for the schema of the configuration."""
+    """Return the schema of the values of a chart in a folder,
+    for the schema of the configuration.
+    """
     node = yaml.compose((chart / "values.yaml").read_text())
     lines = (chart / "values.yaml").read_text().splitlines()
     assert isinstance(node, yaml.MappingNode)
@@ -125,7 +152,10 @@ def values_schema(chart: Path, configuration: Mapping[str, Any]) -> Schema:
     # Helm adds these: values for all charts of a release, and those of the library, which has none.
     added = {name: {"type": "object"} for name in ("global", "library")}
     schema["properties"] = {**schema["properties"], **added}
-    about = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"Values of the chart {chart.name}"}
+    about = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"Values of the chart {chart.name}",
+    }
     return {**about, **schema, "$defs": _definitions(configuration)}
 
 
@@ -137,7 +167,10 @@ def text_of(schema: Any, depth: int = 0) -> str:
     indent = " " * (depth + 1)
     if isinstance(schema, dict):
         brackets = "{}"
-        items = [f"{indent}{json.dumps(name)}: {text_of(each, depth + 1)}" for name, each in schema.items()]
+        items = [
+            f"{indent}{json.dumps(name)}: {text_of(each, depth + 1)}"
+            for name, each in schema.items()
+        ]
     else:
         brackets = "[]"
         items = [f"{indent}{text_of(each, depth + 1)}" for each in schema]
@@ -148,7 +181,8 @@ def text_of(schema: Any, depth: int = 0) -> str:
 def values_table(chart: Path) -> str:
     """Return the values of a chart in a folder as a table in Markdown: name, default, comment."""
     text = (chart / "values.yaml").read_text()
-    node, lines = yaml.compose(text), text.splitlines()
+    node = yaml.compose(text)
+    lines = text.splitlines()
     assert isinstance(node, yaml.MappingNode)
     return "\n".join(["| value | default | |", "|---|---|---|", *_rows(node, lines, "")])
 
@@ -161,7 +195,9 @@ def _rows(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[str]:
                 yield f"| `{name}` | | {sentences} |"
             yield from _rows(value, lines, f"{name}.")
         else:
-            default = yaml.safe_dump(yaml.safe_load(yaml.serialize(value)), default_flow_style=True, width=10_000)
+            default = yaml.safe_dump(
+                yaml.safe_load(yaml.serialize(value)), default_flow_style=True, width=10_000
+            )
             shown = default.removesuffix("\n").removesuffix("...").strip()
             yield f"| `{name}` | `{shown}` | {_sentences(lines, key)} |"
 
@@ -180,7 +216,10 @@ def _of_mapping(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator
     yield "type", "object"
     if not node.value or path.rpartition(".")[2] in _OPEN:
         return
-    yield "properties", {key.value: _of(key, value, lines, f"{path}.{key.value}") for key, value in node.value}
+    yield (
+        "properties",
+        {key.value: _of(key, value, lines, f"{path}.{key.value}") for key, value in node.value},
+    )
     yield "additionalProperties", False
 
 
@@ -194,7 +233,10 @@ def _of(key: yaml.Node, node: yaml.Node, lines: list[str], path: str) -> Schema:
         return schema | {"type": "array", "items": {"$ref": "#/$defs/Entry"}}
     if name == "virtualClusterSecrets":
         return schema | {"type": "array", "items": {"$ref": "#/$defs/VirtualClusterSecrets"}}
-    schema |= dict(_of_mapping(node, lines, path)) if isinstance(node, yaml.MappingNode) else _of_plain(node)
+    if isinstance(node, yaml.MappingNode):
+        schema |= dict(_of_mapping(node, lines, path))
+    else:
+        schema |= _of_plain(node)
     for end, further in FURTHER.items():
         if path.endswith(f".{end}"):
             schema |= further
@@ -216,20 +258,34 @@ def _comment(lines: list[str], line: int) -> str:
 
 
 def _definitions(configuration: Mapping[str, Any]) -> dict[str, Schema]:
-    """Return the configuration's definitions, itself as ``Configuration``, and an ``Entry`` of ``virtualClusters``."""
+    """Return the configuration's definitions, itself as ``Configuration``,
+    and an ``Entry`` of ``virtualClusters``.
+    """
     found = deepcopy(dict(configuration["$defs"]))
     for direction in ("ToHost", "FromHost", "Fake"):
         # Sections of plugins' kinds; the chart's template refuses them where there are no plugins.
         found[direction]["additionalProperties"] = {"type": "object"}
-    whole = deepcopy({name: configuration[name] for name in ("type", "additionalProperties", "properties")})
+    whole = deepcopy(
+        {name: configuration[name] for name in ("type", "additionalProperties", "properties")}
+    )
     # The charts' templates refuse these, and name the value.
     whole["properties"] |= {name: {} for name in ("virtualClusters", "cluster", "virtual")}
-    entry, own = deepcopy(found["VirtualCluster"]), ("kubeconfig", "context")
-    entry["properties"] = {name: each for name, each in entry["properties"].items() if name not in own}
+    entry = deepcopy(found["VirtualCluster"])
+    own = ("kubeconfig", "context")
+    entry["properties"] = {
+        name: each for name, each in entry["properties"].items() if name not in own
+    }
     text = {"type": "string", "minLength": 1}
-    secret = {"type": "object", "properties": {"name": text, "key": text}, "additionalProperties": False}
+    secret = {
+        "type": "object",
+        "properties": {"name": text, "key": text},
+        "additionalProperties": False,
+    }
     entry["properties"]["kubeconfigSecret"] = {**secret, "required": ["name"]}
-    return {name: _terse(each) for name, each in {**found, "Configuration": whole, "Entry": entry}.items()}
+    return {
+        name: _terse(each)
+        for name, each in {**found, "Configuration": whole, "Entry": entry}.items()
+    }
 
 
 def _terse(schema: Any) -> Any:
@@ -238,11 +294,16 @@ def _terse(schema: Any) -> Any:
         return [_terse(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {name: each for name, each in schema.items() if name != "properties" and name not in _EXPLAINS}
+    kept = {
+        name: each
+        for name, each in schema.items()
+        if name != "properties" and name not in _EXPLAINS
+    }
     properties = schema.get("properties")
-    return {name: _terse(each) for name, each in kept.items()} | (
-        {"properties": {name: _terse(each) for name, each in properties.items()}} if properties is not None else {}
-    )
+    terse = {name: _terse(each) for name, each in kept.items()}
+    if properties is not None:
+        terse["properties"] = {name: _terse(each) for name, each in properties.items()}
+    return terse
 
 
 _EXPLAINS = ("title", "description", "default", "examples")

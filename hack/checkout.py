@@ -83,16 +83,21 @@ def checkout(path: str) -> Checkout:
 
 
 def checkout_or_commit(given: str) -> Checkout:
-    """Return the checkout at a path of the command line, or that of a commit, which is made if it isn't there.
+    """Return the checkout at a path of the command line, or that of a commit, which is made if it
+    isn't there.
 
     Raises:
         argparse.ArgumentTypeError: It is neither, or the checkout can't be made.
     """
     if Path(os.environ.get("OLDPWD", "."), given).exists():
         return checkout(given)
-    found = run(["git", "-C", str(THIS.folder), "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}"])
+    found = run(
+        ["git", "-C", str(THIS.folder), "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}"]
+    )
     if found.returncode:
-        raise argparse.ArgumentTypeError(f"{given} is neither a folder nor a commit of this repository")
+        raise argparse.ArgumentTypeError(
+            f"{given} is neither a folder nor a commit of this repository"
+        )
     return _of_commit(found.stdout.strip())
 
 
@@ -105,7 +110,9 @@ def _of_commit(commit: str) -> Checkout:
     made = Checkout(COMMITS / commit)
     steps: list[list[str | Path]] = []
     if not (made.folder / "hack" / "venv").exists():
-        steps.append(["git", "clone", "--quiet", "--shared", "--no-checkout", THIS.folder, made.folder])
+        steps.append(
+            ["git", "clone", "--quiet", "--shared", "--no-checkout", THIS.folder, made.folder]
+        )
         steps.append(["git", "-C", made.folder, "checkout", "--quiet", "--detach", commit])
     steps.append([made.folder / "hack" / "venv"])
     print(f"{made.folder}: preparing the checkout of the commit", file=sys.stderr)
@@ -113,5 +120,7 @@ def _of_commit(commit: str) -> Checkout:
         ended = run(step, seconds=VENV_SECONDS)
         if ended.returncode:
             command = " ".join(map(str, step))
-            raise argparse.ArgumentTypeError(f"{command} failed: {ended.stderr.strip()}. Remove {made.folder}")
+            raise argparse.ArgumentTypeError(
+                f"{command} failed: {ended.stderr.strip()}. Remove {made.folder}"
+            )
     return checkout(str(made.folder))

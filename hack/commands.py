@@ -31,14 +31,19 @@ def run(
     """
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
-        return subprocess.run(command, **pipes | options, text=True, errors="replace", check=False, timeout=seconds)
+        return subprocess.run(
+            command, **pipes | options, text=True, errors="replace", check=False, timeout=seconds
+        )
     except subprocess.TimeoutExpired as late:
         printed = b"".join(each for each in (late.stdout, late.stderr) if each)
         raise Hung(complaint(command, seconds, printed)) from late
 
 
-def line_of(process: "subprocess.Popen[str]", output: IO[str] | None, *, seconds: float = SECONDS) -> str:
-    """Return the next line that a running program writes to its output; it is killed if it writes none in time.
+def line_of(
+    process: "subprocess.Popen[str]", output: IO[str] | None, *, seconds: float = SECONDS
+) -> str:
+    """Return the next line that a running program writes to its output; it is killed if it writes
+    none in time.
 
     Raises:
         Hung: It wrote none, or has ended.

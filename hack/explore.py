@@ -1,7 +1,8 @@
-"""New seeds for all that hack/test tries with fixed ones, until the time is over: examples, plays, steps, kills.
+"""New seeds for all that hack/test tries with fixed ones, until the time is over: examples, plays,
+steps, kills.
 
-A line of JSON for each try on standard output; the output of a failed try, on standard error. Exit status 1 if any
-failed. Its line has the command that repeats it; a finding belongs in a fixed test.
+A line of JSON for each try on standard output; the output of a failed try, on standard error. Exit
+status 1 if any failed. Its line has the command that repeats it; a finding belongs in a fixed test.
 """
 
 import json
@@ -23,7 +24,12 @@ from hack.planes import BINARY
 #: Points of hack/sieve that a turn leaves out between two.
 EVERY = 97
 #: Where Hypothesis looks for examples.
-EXAMPLES = ("tests/laws", "tests/unit", "tests/flow/test_fuzz.py", "plugins/envtest/tests/apiserver")
+EXAMPLES = (
+    "tests/laws",
+    "tests/unit",
+    "tests/flow/test_fuzz.py",
+    "plugins/envtest/tests/apiserver",
+)
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,22 @@ class Try:
 def turn(seed: int) -> Iterator[Try]:
     """Yield the tries of a seed."""
     yield Try("plays", ("hack/chaos", "--minutes=0.3", f"--seed={seed}"))
-    yield Try("plays of replicas", ("hack/chaos", "--minutes=0.2", f"--seed={seed}", "--replicas=2"))
+    yield Try(
+        "plays of replicas", ("hack/chaos", "--minutes=0.2", f"--seed={seed}", "--replicas=2")
+    )
     yield Try("disturbed steps", ("hack/sieve", f"--every={EVERY}", f"--first={seed % EVERY}"))
     for example in EXAMPLES:
-        chosen = ("--hypothesis-profile=explore", f"--hypothesis-seed={seed}", "--numprocesses=2", "--dist=worksteal")
-        yield Try(f"examples of {example}", (".venv/bin/pytest", "-q", *chosen, example), {"PYTHONHASHSEED": "0"})
+        chosen = (
+            "--hypothesis-profile=explore",
+            f"--hypothesis-seed={seed}",
+            "--numprocesses=2",
+            "--dist=worksteal",
+        )
+        yield Try(
+            f"examples of {example}",
+            (".venv/bin/pytest", "-q", *chosen, example),
+            {"PYTHONHASHSEED": "0"},
+        )
     if BINARY.exists():
         kills = (".venv/bin/pytest", "-q", "tests/integration/test_crashes.py")
         yield Try("kills on real API servers", kills, {"SYNCER_TEST_SEED": str(seed)})
@@ -56,16 +73,20 @@ def turn(seed: int) -> Iterator[Try]:
 
 @click.command()
 @click.option("--minutes", default=5.0, show_default=True, help="How long to begin with new tries.")
-@click.option("--seed", type=int, help="The first seed; the others count up from it. By default random.")
+@click.option(
+    "--seed", type=int, help="The first seed; the others count up from it. By default random."
+)
 def main(minutes: float, seed: int | None) -> None:
     """Try new seeds until the time is over."""
     interrupt_on_sigterm()
     first = seed if seed is not None else random.SystemRandom().randrange(10**6) * 1000
-    end, failed, number = time.monotonic() + minutes * 60, 0, first
+    end = time.monotonic() + minutes * 60
+    failed = 0
+    number = first
     while True:
         for each in turn(number):
             if time.monotonic() >= end:
-                sys.exit(1 if failed else 0)
+                sys.exit(min(failed, 1))
             failed += not _succeeds(number, each)
         number += 1
 

@@ -16,14 +16,15 @@ Written by hack/generate from the built-in syncers. Each has a section below `sy
 configuration; [options.md](options.md#options-of-every-kind) has the options of every kind, and
 those of each. `syncer rbac` prints the rights that the enabled ones need.
 
-*Down* means that the tenant's objects have copies on the host, which are deleted with them. *Up* means that objects
-of the host appear in the virtual cluster, where a tenant's changes are undone. A *stand-in* is made in the virtual
-cluster because other objects there name it.
+*Down* means that the tenant's objects have copies on the host, which are deleted with them. *Up*
+means that objects of the host appear in the virtual cluster, where a tenant's changes are undone. A
+*stand-in* is made in the virtual cluster because other objects there name it.
 
-Every field has an owner, and the other side follows it. Fields that nobody owns are left alone. A *translated* field
-differs between the sides, as it names other objects or is limited. What the owner hasn't set is removed from *exact*
-fields, and left alone elsewhere. `authority` in the section of a kind gives single fields another owner. The labels
-and annotations that cross are in [metadata.md](metadata.md).
+Every field has an owner, and the other side follows it. Fields that nobody owns are left alone. A
+*translated* field differs between the sides, as it names other objects or is limited. What the
+owner hasn't set is removed from *exact* fields, and left alone elsewhere. `authority` in the
+section of a kind gives single fields another owner. The labels and annotations that cross are in
+[metadata.md](metadata.md).
 
 | kind | direction | by default | section |
 |---|---|---|---|
@@ -31,10 +32,10 @@ and annotations that cross are in [metadata.md](metadata.md).
 TAIL = """\
 ## Kinds that stay in the virtual cluster
 
-Its own API server and controllers enforce them, so nothing of them is needed on the host: Deployments,
-StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs, whose Pods go down; Roles, RoleBindings, ResourceQuotas,
-LimitRanges, Leases, HorizontalPodAutoscalers (they need `metrics.k8s.io`), admission policies and webhooks, whose
-Services are the virtual cluster's.
+Its own API server and controllers enforce them, so nothing of them is needed on the host:
+Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs, whose Pods go down; Roles,
+RoleBindings, ResourceQuotas, LimitRanges, Leases, HorizontalPodAutoscalers (they need
+`metrics.k8s.io`), admission policies and webhooks, whose Services are the virtual cluster's.
 
 | kind | instead |
 |---|---|
@@ -42,8 +43,12 @@ Services are the virtual cluster's.
 #: Kinds with no syncer of their own, with what is so instead.
 NOT_SYNCED = {
     "Endpoints": "the virtual cluster's controllers make EndpointSlices from them, which go down",
-    "PersistentVolume": "claims are bound on the host; a tenant's could name anybody's disk, path or Secret",
-    "ResourceClaim": "a Pod that needs one waits, and an event on it says so, until a plugin syncs the kind",
+    "PersistentVolume": (
+        "claims are bound on the host; a tenant's could name anybody's disk, path or Secret"
+    ),
+    "ResourceClaim": (
+        "a Pod that needs one waits, and an event on it says so, until a plugin syncs the kind"
+    ),
     "VolumeSnapshot": "a claim with the data of a snapshot is refused, and an event on it says so",
 }
 
@@ -56,9 +61,16 @@ def kinds_page(syncers: Iterable[type[Syncer]]) -> str:
     """
     found = sorted(syncers, key=lambda each: (each.resource.kind, each.section))
     if wrong := NOT_SYNCED.keys() & {each.resource.kind for each in found}:
-        raise ValueError(f"hack/kinds_page.py says that these kinds aren't synced: {', '.join(sorted(wrong))}")
-    rows = [f"| {_title(each)} | {_direction(each)} | {_default(each)} | `sync.{each.section}` |" for each in found]
-    parts = [line for each in found for line in _part(each)]
+        raise ValueError(
+            f"hack/kinds_page.py says that these kinds aren't synced: {', '.join(sorted(wrong))}"
+        )
+    rows = [
+        f"| {_title(each)} | {_direction(each)} | {_default(each)} | `sync.{each.section}` |"
+        for each in found
+    ]
+    parts: list[str] = []
+    for each in found:
+        parts.extend(_part(each))
     left = [f"| {kind} | {instead} |" for kind, instead in NOT_SYNCED.items()]
     return HEAD + "\n".join([*rows, "", *parts]) + "\n" + TAIL + "\n".join(left) + "\n"
 
@@ -80,7 +92,11 @@ def _direction(syncer: type[Syncer]) -> str:
     direction: type[Direction] = direction_class(syncer)
     parts = [
         name
-        for name, holds in (("down", direction.goes_down), ("up", direction.comes_up), ("stand-in", direction.fakes))
+        for name, holds in (
+            ("down", direction.goes_down),
+            ("up", direction.comes_up),
+            ("stand-in", direction.fakes),
+        )
         if holds
     ]
     return " or ".join(parts)
@@ -106,7 +122,9 @@ def _fields(syncer: type[Syncer]) -> Iterator[str]:
         "owned by both": syncer.both,
         "of these translated": syncer.translates,
         "written once": syncer.create_only,
-        "exact": tuple(path for path in syncer.exact if any(is_within(path, each) for each in owned)),
+        "exact": tuple(
+            path for path in syncer.exact if any(is_within(path, each) for each in owned)
+        ),
     }
     if any(rows.values()):
         yield from ("| fields | |", "|---|---|")

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from syncer.api import AlreadyExists, ClusterError, Key, NotFound, Obj, dig, is_deleting, key_of, uid_of
+from syncer.api import (
+    AlreadyExists,
+    ClusterError,
+    Key,
+    NotFound,
+    Obj,
+    dig,
+    is_deleting,
+    key_of,
+    uid_of,
+)
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.resources.kinds import (
@@ -41,8 +51,12 @@ def now() -> str:
 
 
 def _is_half_gone(pod: Obj) -> bool:
-    """Return True for what a cut deletion leaves: marked as gone, and still there; Kubernetes' PodGC removes it."""
-    return dig(pod, "metadata.deletionGracePeriodSeconds") == 0 and not dig(pod, "metadata.finalizers")
+    """Return True for what a cut deletion leaves: marked as gone, and still there;
+    Kubernetes' PodGC removes it.
+    """
+    return dig(pod, "metadata.deletionGracePeriodSeconds") == 0 and not dig(
+        pod, "metadata.finalizers"
+    )
 
 
 @dataclass
@@ -56,8 +70,8 @@ class Kubelet:
     pause: float = 0.0
     #: True to also record Events, as a real kubelet does.
     events: bool = False
-    #: Number of pod states that lack the reported status. A pod about which a report got no good answer isn't
-    #: counted: that report may take effect later, over a newer one.
+    #: Number of pod states that lack the reported status. A pod about which a report got no good
+    #: answer isn't counted: that report may take effect later, over a newer one.
     overwritten: int = 0
     on_ready: Callable[[str], None] = lambda name: None
     _ready: set[str] = field(default_factory=set)
@@ -67,7 +81,9 @@ class Kubelet:
     _steps: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Run until cancelled; whatever else than a refused request goes wrong with a pod ends it."""
+        """Run until cancelled; whatever else than a refused request goes wrong
+        with a pod ends it.
+        """
         is_made = False
         async with asyncio.TaskGroup() as self._steps:
             while True:
@@ -80,13 +96,23 @@ class Kubelet:
                     await asyncio.sleep(RETRY_SECONDS)
 
     async def _make_node(self) -> None:
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now()}
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "lastHeartbeatTime": now(),
+        }
         status = {
             "conditions": [ready],
             "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
             "declaredFeatures": list(FEATURES),
         }
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node}, "status": status}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.node},
+            "status": status,
+        }
         try:
             await self.cluster.get(NODES, Key("", self.node))
         except NotFound:
@@ -98,7 +124,9 @@ class Kubelet:
             for raw in page.items:
                 self._see("ADDED", codec.decode(raw))
             version = page.resource_version
-        async with self.cluster.watch(PODS, namespace=self.namespace, resource_version=version) as events:
+        async with self.cluster.watch(
+            PODS, namespace=self.namespace, resource_version=version
+        ) as events:
             async for batch in events:
                 for event in batch:
                     if event.type in ("ADDED", "MODIFIED", "DELETED"):
@@ -123,11 +151,15 @@ class Kubelet:
             self._start(self._live(pod))
 
     def _is_mine(self, pod: Obj) -> bool:
-        """Return True if a pod is on this node, or may be put there: a DaemonSet's pods name their node."""
+        """Return True if a pod is on this node, or may be put there:
+        a DaemonSet's pods name their node.
+        """
         if bound := dig(pod, "spec.nodeName"):
             return bool(bound == self.node)
         terms = dig(pod, f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms") or ()
-        named = [field["values"] for term in terms for field in term.get("matchFields") or ()]
+        named: list[list[str]] = []
+        for term in terms:
+            named.extend(field["values"] for field in term.get("matchFields") or ())
         return not named or any(self.node in values for values in named)
 
     def _start(self, step: Coroutine[Any, Any, None]) -> None:
@@ -136,7 +168,8 @@ class Kubelet:
 
     async def _live(self, pod: Obj) -> None:
         """Bind, run, become ready; retry, like a kubelet, while the pod exists."""
-        uid, key = pod["metadata"]["uid"], key_of(pod)
+        uid = pod["metadata"]["uid"]
+        key = key_of(pod)
         while uid in self._known and self._is_mine(pod):
             try:
                 if await self._has_claims(pod):
@@ -154,12 +187,15 @@ class Kubelet:
 
     async def _has_claims(self, pod: Obj) -> bool:
         """Return True if every claim of a pod is there; a scheduler binds none that lacks one."""
-        spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+        spec = pod["spec"]
+        namespace = pod["metadata"]["namespace"]
         volumes = (volume.get("persistentVolumeClaim") for volume in spec.get("volumes") or ())
         named = [(PERSISTENT_VOLUME_CLAIMS, claim["claimName"]) for claim in volumes if claim]
         for claim in spec.get("resourceClaims") or ():
             kind = RESOURCE_CLAIMS if claim.get("resourceClaimName") else RESOURCE_CLAIM_TEMPLATES
-            named.append((kind, claim.get("resourceClaimName") or claim["resourceClaimTemplateName"]))
+            named.append(
+                (kind, claim.get("resourceClaimName") or claim["resourceClaimTemplateName"])
+            )
         for kind, name in named:
             try:
                 await self.cluster.get(kind, Key(namespace, name))
@@ -186,11 +222,15 @@ class Kubelet:
     async def _record_event(self, pod: Obj, source: str, reason: str, message: str) -> None:
         if not self.events:
             return
-        metadata, time = pod["metadata"], now()
+        metadata = pod["metadata"]
+        time = now()
         event = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{metadata['name']}.{reason.lower()}", "namespace": metadata["namespace"]},
+            "metadata": {
+                "name": f"{metadata['name']}.{reason.lower()}",
+                "namespace": metadata["namespace"],
+            },
             "involvedObject": {"apiVersion": "v1", "kind": "Pod"}
             | {name: metadata[name] for name in ("name", "namespace", "uid")},
             "source": {"component": source, "host": self.node},
@@ -224,7 +264,8 @@ class Kubelet:
                 "ready": ready == "True",
                 "restartCount": 0,
                 "state": {"running": {"startedAt": started}},
-                "resources": container.get("resources") or {},  # by which an API server knows that it could resize it
+                "resources": container.get("resources")
+                or {},  # by which an API server knows that it could resize it
             }
             for container in pod["spec"]["containers"]
         ]
@@ -237,7 +278,9 @@ class Kubelet:
             "startTime": started,
         }
         try:
-            await self.cluster.patch(PODS, key, {"status": status}, kind="strategic", subresource="status")
+            await self.cluster.patch(
+                PODS, key, {"status": status}, kind="strategic", subresource="status"
+            )
         except ClusterError:
             self._unanswered.add(uid_of(pod))
             raise

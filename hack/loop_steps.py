@@ -26,8 +26,10 @@ from typing import Any, TextIO
 
 #: Steps of fewer CPU seconds are never written.
 LEAST = 0.01
-#: Interval of looking at the loop's stack, in seconds, and the functions that are kept of it.
-LOOK, FUNCTIONS = 0.03, 8
+#: Interval of looking at the loop's stack, in seconds.
+LOOK = 0.03
+#: The functions of the stack that are kept.
+FUNCTIONS = 8
 
 Callback = Callable[..., Any]
 
@@ -50,7 +52,8 @@ class Recorder:
             if threading.get_ident() != self._thread:
                 return callback(*given, **options)
             self.steps += 1
-            number, began = self.steps, time.thread_time()
+            number = self.steps
+            began = time.thread_time()
             try:
                 return callback(*given, **options)
             finally:
@@ -140,7 +143,12 @@ def measured(inner: Any, recorder: Recorder) -> asyncio.BaseProtocol:
 
 def measure(loop: Any, recorder: Recorder) -> None:
     """Measure all callbacks of event loops of this class from now on."""
-    for name, position in (("call_soon", 0), ("call_soon_threadsafe", 0), ("call_later", 1), ("call_at", 1)):
+    for name, position in (
+        ("call_soon", 0),
+        ("call_soon_threadsafe", 0),
+        ("call_later", 1),
+        ("call_at", 1),
+    ):
         setattr(loop, name, _measuring(getattr(loop, name), position, recorder))
     connect = loop.create_connection
 
@@ -155,7 +163,9 @@ def _measuring(schedule: Callback, position: int, recorder: Recorder) -> Callbac
     """Return a method of a loop that schedules the callback at this position, measured."""
 
     def scheduling(self: Any, *given: Any, **options: Any) -> Any:
-        before, callback, after = given[:position], given[position], given[position + 1 :]
+        before = given[:position]
+        callback = given[position]
+        after = given[position + 1 :]
         return schedule(self, *before, recorder.timed(callback), *after, **options)
 
     return scheduling

@@ -25,7 +25,7 @@ VIRTUAL_CONTROLLERS = ",".join(
         "-persistentvolume-expander-controller",
     )
 )
-"""For `ControlPlane(controllers=…)` of a virtual cluster: all but those whose work is the host's."""
+"""For `ControlPlane(controllers=…)` of a virtual cluster: all but those that work on the host."""
 
 HOST_CONTROLLERS = ",".join(
     (
@@ -39,7 +39,8 @@ HOST_CONTROLLERS = ",".join(
 
 
 def find_programs() -> Programs:
-    """Return the programs that the environment configures, else those of this checkout's own binary.
+    """Return the programs that the environment configures, else those of this checkout's own
+    binary.
 
     Raises:
         NotAvailable: There are none; the message says how to get them.

@@ -71,8 +71,10 @@ def copy_sources(tree: Path, into: Path) -> None:
         target = into / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
-        is_program = source.stat().st_mode & 0o100
-        target.chmod(0o755 if is_program else 0o644)
+        mode = 0o644
+        if source.stat().st_mode & 0o100:
+            mode = 0o755
+        target.chmod(mode)
 
 
 def build_packages(sources: Path, into: Path, *, epoch: int) -> None:
@@ -157,7 +159,10 @@ def pack_again(archive: Path, *, epoch: int) -> None:
             member.uname = ""
             member.gname = ""
             member.pax_headers = {}
-            packed.addfile(member, old.extractfile(member) if member.isfile() else None)
+            content = None
+            if member.isfile():
+                content = old.extractfile(member)
+            packed.addfile(member, content)
     new.replace(archive)
 
 

@@ -1,4 +1,6 @@
-"""Tasks beside a block of code, which raises their errors: a simulated kubelet, an operator, a watch."""
+"""Tasks beside a block of code, which raises their errors: a simulated kubelet, an operator,
+a watch.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine

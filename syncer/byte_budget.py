@@ -14,16 +14,30 @@ class ByteBudget:
     """A node of the tree: bytes that are taken, and their limit; ``most`` 0 is no limit.
 
     A budget that is ``divided`` has parts by name (:meth:`of`), such as those of namespaces. A part
-    may take :data:`SHARE_TIMES` as much as all parts leave free: three quarters if it is alone. So a
-    large one can't use up what others need: the larger it is, the less is free, and a smaller one
+    may take :data:`SHARE_TIMES` as much as all parts leave free: three quarters if it is alone. So
+    a large one can't use up what others need: the larger it is, the less is free, and a smaller one
     still has room. Network switches share a buffer between ports by such dynamic thresholds.
 
     Not everything can be refused. ``over`` is called when more is taken than the limit allows. A
     divided budget that ``ends_largest`` calls it at its largest part instead, and so gives each
     part an equal share that is always there: one that takes no more is never the largest.
+
+    A budget that is ``passing`` has bytes that are soon given back. They take room from others, but
+    never count for ``over``.
     """
 
-    __slots__ = ("_name", "divided", "ends_largest", "most", "over", "parent", "parts", "used")
+    __slots__ = (
+        "_name",
+        "_used_in_passing",
+        "divided",
+        "ends_largest",
+        "most",
+        "over",
+        "parent",
+        "parts",
+        "passing",
+        "used",
+    )
 
     def __init__(
         self,
@@ -33,13 +47,17 @@ class ByteBudget:
         over: Callable[[], None] | None = None,
         divided: bool = False,
         ends_largest: bool = False,
+        passing: bool = False,
     ) -> None:
         self.most = most
         self.parent = parent
         self.over = over
         self.divided = divided
         self.ends_largest = ends_largest
+        self.passing = passing
         self.used = 0
+        #: Those of the bytes that are soon given back.
+        self._used_in_passing = 0
         #: The parts that have taken something, by name.
         self.parts: dict[str, ByteBudget] = {}
         self._name = ""
@@ -48,14 +66,19 @@ class ByteBudget:
         """Return the part of this name; the budget itself if it isn't divided.
 
         A part that has taken nothing is kept by its caller alone. One that is ``divided`` ends its
-        largest part if this budget does.
+        largest part if this budget does. All parts of a ``passing`` budget are passing.
         """
         if not self.divided:
             return self
         part = self.parts.get(name)
         if part is None:
             ends_largest = divided and self.ends_largest
-            part = ByteBudget(parent=self, divided=divided, ends_largest=ends_largest)
+            part = ByteBudget(
+                parent=self,
+                divided=divided,
+                ends_largest=ends_largest,
+                passing=self.passing,
+            )
             part._name = name
         return part
 
@@ -75,36 +98,51 @@ class ByteBudget:
 
     def take(self, size: int) -> None:
         """Count so many bytes more, whether there is room for them or not."""
+        in_passing = size if self.passing else 0
         node: ByteBudget | None = self
         while node is not None:
             above = node.parent
             if not node.used and above is not None and above.divided:
                 above.parts[node._name] = node
             node.used += size
-            if node.used > node.most > 0:
+            node._used_in_passing += in_passing
+            if not self.passing and node._kept > node.most > 0:
                 node._is_over()
             node = above
 
     def give_back(self, size: int) -> None:
         """Count so many bytes less."""
-        node: ByteBudget | None = self
-        while node is not None:
-            above = node.parent
-            node.used -= size
-            if not node.used and above is not None and above.divided:
-                above.parts.pop(node._name, None)
-            node = above
+        self._give_back(size, size if self.passing else 0)
 
     def close(self) -> None:
         """Give all back: what is taken or given back here from now on counts for nothing above."""
         if self.parent is not None:
             used = self.used
-            self.give_back(used)
+            in_passing = self._used_in_passing
+            self._give_back(used, in_passing)
             self.used = used
+            self._used_in_passing = in_passing
             self.parent = None
 
+    @property
+    def _kept(self) -> int:
+        return self.used - self._used_in_passing
+
+    def _give_back(self, size: int, in_passing: int) -> None:
+        node: ByteBudget | None = self
+        while node is not None:
+            above = node.parent
+            node.used -= size
+            node._used_in_passing -= in_passing
+            if not node.used and above is not None and above.divided:
+                above.parts.pop(node._name, None)
+            node = above
+
     def _leaves(self, wanted: int, part: "ByteBudget", size: int) -> bool:
-        """Return True if a part that takes ``size`` more, ``wanted`` in all, leaves enough to the others."""
+        """Return True if a part that takes ``size`` more leaves enough to the others.
+
+        ``wanted`` is what it takes in all.
+        """
         if wanted <= SHARE_TIMES * (self.most - self.used - size):
             return True
         if not self.ends_largest:
@@ -117,5 +155,5 @@ class ByteBudget:
         if self.over is not None:
             self.over()
         elif self.ends_largest:
-            largest = max(self.parts.values(), key=lambda part: part.used)
+            largest = max(self.parts.values(), key=lambda part: part._kept)
             largest._is_over()

@@ -1,5 +1,6 @@
-"""The size of a step of the event loop: more is done in several steps, and other tasks run in between.
+"""The size of a step of the event loop.
 
+More is done in several steps, and other tasks run in between.
 The renewal of a Lease and the answers to probes wait for a step at most.
 """
 

@@ -33,7 +33,9 @@ class Copies:
         original = await self.source.get(DEPLOYMENTS, request.key)
         copy = await self.destination.get(DEPLOYMENTS, request.key)
         if copy is not None and not self.is_ours(copy):
-            print(f"{request.key} in {self.destination} is not a copy: it stays as it is", flush=True)
+            print(
+                f"{request.key} in {self.destination} is not a copy: it stays as it is", flush=True
+            )
         elif original is None and copy is not None:
             with contextlib.suppress(NotFound):
                 await self.destination.delete(DEPLOYMENTS, request.key, uid=uid_of(copy))
@@ -48,7 +50,12 @@ class Copies:
     def wanted(self, original: Obj) -> Obj:
         """Return a new copy, which names its original."""
         metadata = {name: original["metadata"][name] for name in ("namespace", "name")}
-        copy = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": original["spec"]}
+        copy = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": metadata,
+            "spec": original["spec"],
+        }
         return ControllerReference.to(original, cluster=self.source.name).put_on(copy)
 
     def is_ours(self, obj: Obj) -> bool:

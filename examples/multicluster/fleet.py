@@ -1,4 +1,6 @@
-"""Print the pods of the clusters whose kubeconfigs (``NAME.kubeconfig``) are in a folder, as they come and go.
+"""Print the pods of several clusters, as clusters and pods come and go.
+
+The kubeconfigs of the clusters, ``NAME.kubeconfig``, are in a folder.
 
 $ python examples/multicluster/fleet.py --folder clusters/
 """
@@ -25,11 +27,16 @@ class Pods:
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
         self.controller = Controller(self.reconcile)
-        self.controller.for_every_cluster(lambda cluster: self.controller.watch_object(cluster, PODS))
+        self.controller.for_every_cluster(
+            lambda cluster: self.controller.watch_object(cluster, PODS)
+        )
         cache.add(self.controller)
 
     async def reconcile(self, request: Request) -> None:
-        """Print a pod; a cluster that is lost meanwhile is left alone, as its requests come again."""
+        """Print a pod.
+
+        A cluster that is lost meanwhile is left alone, as its requests come again.
+        """
         with contextlib.suppress(NotConnected):
             pod = await self._cache.get_client(request.cluster).get(PODS, request.key)
             phase = (pod.get("status") or {}).get("phase", "Unknown") if pod else "gone"
@@ -48,7 +55,9 @@ async def main() -> None:
     parser.add_argument("--folder", required=True, help="a folder of kubeconfigs")
     options = parser.parse_args()
 
-    cache = ClusterCache([FolderProvider(options.folder, interval=1.0)], ClusterCacheOptions(user_agent="fleet"))
+    cache = ClusterCache(
+        [FolderProvider(options.folder, interval=1.0)], ClusterCacheOptions(user_agent="fleet")
+    )
     pods = Pods(cache)
     async with asyncio.TaskGroup() as tasks:
         for work in (cache.run(), pods.controller.run(), tell(cache.source("fleet"))):

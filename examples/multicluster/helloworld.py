@@ -17,7 +17,9 @@ async def reconcile(request: Request) -> None:
 async def main() -> None:
     """Run until interrupted or terminated."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--contexts", required=True, help="contexts of the kubeconfig, separated by commas")
+    parser.add_argument(
+        "--contexts", required=True, help="contexts of the kubeconfig, separated by commas"
+    )
     parser.add_argument("--kubeconfig", default="", help="its file, otherwise as for kubectl")
     options = parser.parse_args()
 

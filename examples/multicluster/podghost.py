@@ -38,7 +38,10 @@ class Ghosts:
         """Bring the ghost of a pod in step."""
         pod = await self.sources[request.cluster].get(PODS, request.key)
         ghosts = await self.destination.by_index(GHOSTS, BY_POD, request)
-        ghost = next((each for each in ghosts if pod is not None and each["spec"]["uid"] == uid_of(pod)), None)
+        ghost = next(
+            (each for each in ghosts if pod is not None and each["spec"]["uid"] == uid_of(pod)),
+            None,
+        )
         for each in ghosts:
             if each is not ghost:
                 await self.delete(each)
@@ -52,11 +55,17 @@ class Ghosts:
             print(f"{request.cluster} / {request.key} is {phase(pod)}", flush=True)
 
     def wanted(self, pod: Obj, request: Request) -> Obj:
-        """Return a new ghost: the API server completes its name, as pods of two clusters may have the same."""
+        """Return a new ghost.
+
+        The API server completes its name, as pods of two clusters may have the same.
+        """
         ghost = {
             "apiVersion": GHOSTS.api_version,
             "kind": GHOSTS.kind,
-            "metadata": {"namespace": request.namespace, "generateName": f"{request.cluster}-{request.name}-"},
+            "metadata": {
+                "namespace": request.namespace,
+                "generateName": f"{request.cluster}-{request.name}-",
+            },
             "spec": spec(pod, request),
         }
         return ControllerReference.to(pod, cluster=request.cluster).put_on(ghost)
@@ -70,7 +79,12 @@ class Ghosts:
 
 def spec(pod: Obj, request: Request) -> Obj:
     """Return what a ghost shows of its pod."""
-    return {"cluster": request.cluster, "pod": request.name, "uid": uid_of(pod), "phase": phase(pod)}
+    return {
+        "cluster": request.cluster,
+        "pod": request.name,
+        "uid": uid_of(pod),
+        "phase": phase(pod),
+    }
 
 
 def phase(pod: Obj) -> str:
@@ -87,7 +101,9 @@ def pod_of(ghost: Obj) -> list[Request]:
 async def main() -> None:
     """Run until interrupted or terminated."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("destination", help="the context of the kubeconfig whose cluster has the ghosts")
+    parser.add_argument(
+        "destination", help="the context of the kubeconfig whose cluster has the ghosts"
+    )
     parser.add_argument("sources", nargs="+", help="the contexts whose pods have ghosts")
     parser.add_argument("--kubeconfig", default="", help="its file, otherwise as for kubectl")
     parser.add_argument("--namespace", default="default", help="the namespace, in all clusters")

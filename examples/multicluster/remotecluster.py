@@ -1,4 +1,6 @@
-"""Run a controller in each cluster that a RemoteCluster names, with a kubeconfig in a Secret beside it.
+"""Run a controller in each cluster that a RemoteCluster names.
+
+The kubeconfig of the cluster is in a Secret beside the RemoteCluster.
 
 $ kubectl apply -f examples/multicluster/remotecluster.yaml
 $ python examples/multicluster/remotecluster.py --namespace fleet
@@ -46,7 +48,10 @@ class Agent:
 
 
 def pods_controller(of: Spawned) -> Controller:
-    """Return a controller that prints the pods of a cluster; ``of.manage`` is the cluster of the RemoteClusters."""
+    """Return a controller that prints the pods of a cluster.
+
+    ``of.manage`` is the cluster of the RemoteClusters.
+    """
 
     async def reconcile(request: Request) -> None:
         print(f"{request.cluster}: {request.namespace} / {request.name}", flush=True)
@@ -59,15 +64,21 @@ def pods_controller(of: Spawned) -> Controller:
 async def main() -> None:
     """Run until interrupted or terminated."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--namespace", default="default", help="the namespace of the RemoteClusters and the Secrets")
-    parser.add_argument("--kubeconfig", default="", help="that of their cluster, otherwise as for kubectl")
+    parser.add_argument(
+        "--namespace", default="default", help="the namespace of the RemoteClusters and the Secrets"
+    )
+    parser.add_argument(
+        "--kubeconfig", default="", help="that of their cluster, otherwise as for kubectl"
+    )
     parser.add_argument("--context", default="", help="its context, otherwise the current one")
     options = parser.parse_args()
 
     connection = ConnectionSettings(options.kubeconfig, options.context)
     home = Cluster("management", connection, options=ClusterOptions(namespace=options.namespace))
     async with ClusterRegistry(home, factories=[pods_controller]) as registry:
-        remotes = RemoteClusters(registry, REMOTE_CLUSTERS, secrets=home.informer(SECRETS), agent=Agent())
+        remotes = RemoteClusters(
+            registry, REMOTE_CLUSTERS, secrets=home.informer(SECRETS), agent=Agent()
+        )
         manager = Manager()
         manager.add(remotes.controller)
         await manager.run_until_signalled()

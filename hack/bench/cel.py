@@ -1,4 +1,5 @@
-"""Measure what expressions take whose value is as large as the limit of their cost allows; prints a line of JSON each.
+"""Measure what expressions take whose value is as large as the limit of their cost allows; prints a
+line of JSON each.
 
 The limit is meant to be a tenth of a second, as an evaluation holds up everything else.
 """
@@ -14,11 +15,15 @@ from syncer.translate.cel_cost import LIMIT, bound, price
 PYTHON = ("replace", "split", "join", "distinct", "sort", "lowerAscii", "lists.range")
 #: Expressions, each with what makes a value of a size.
 EXPRESSIONS: dict[str, Callable[[int], Any]] = {
-    "value.all(a, value.exists_one(b, b == a))": lambda size: [f"a-{number}" for number in range(size)],
+    "value.all(a, value.exists_one(b, b == a))": lambda size: [
+        f"a-{number}" for number in range(size)
+    ],
     "value.filter(x, x != '')": lambda size: [f"a-{number}" for number in range(size)],
     "value.filter(x, x.n != '')": lambda size: [{"n": "a", "l": ["x"] * 20} for _ in range(size)],
     "value.map(x, value)": lambda size: ["a"] * size,
-    "value.all(x, x.l.all(y, y == 'x'))": lambda size: [{"n": "a", "l": ["x"] * 20} for _ in range(size)],
+    "value.all(x, x.l.all(y, y == 'x'))": lambda size: [
+        {"n": "a", "l": ["x"] * 20} for _ in range(size)
+    ],
     "self.a.b.c.all(x, self.a.b.c.size() > 0)": lambda size: ["a"] * size,
     "value.split('').join('-')": lambda size: "a" * size,
     "value.lowerAscii()": lambda size: "a" * size,
@@ -33,8 +38,11 @@ LARGEST = 2_000_000
 
 
 def largest(text: str, grow: Callable[[int], Any]) -> int:
-    """Return a size, a power of two, at which the expression is allowed, and at twice which it is not."""
-    cost, size = bound(text, variables=VARIABLES, python=PYTHON), 1
+    """Return a size, a power of two, at which the expression is allowed,
+    and at twice which it is not.
+    """
+    cost = bound(text, variables=VARIABLES, python=PYTHON)
+    size = 1
     while size < LARGEST and price(cost, _used(text, grow(size * 2))) <= LIMIT:
         size *= 2
     return size
@@ -54,7 +62,10 @@ def main() -> None:
         expression.result({**nothing, **_used(text, grow(size))})
         spent = time.thread_time() - begun
         print(
-            json.dumps({"bench": "cel", "expression": text, "size": size, "cpu_ms": round(spent * 1e3, 1)}), flush=True
+            json.dumps(
+                {"bench": "cel", "expression": text, "size": size, "cpu_ms": round(spent * 1e3, 1)}
+            ),
+            flush=True,
         )
 
 

@@ -1,7 +1,8 @@
-"""Measure an idle virtual cluster of charts/virtual-cluster on a real node: the memory of each container; JSON.
+"""Measure an idle virtual cluster of charts/virtual-cluster on a real node: the memory of each
+container; JSON.
 
-Its control plane and daemon have nothing to do but serve CoreDNS and a pod of the tenant's. Needs Linux and root,
-as `hack/demo --node` does.
+Its control plane and daemon have nothing to do but serve CoreDNS and a pod of the tenant's. Needs
+Linux and root, as `hack/demo --node` does.
 """
 
 import argparse
@@ -27,7 +28,9 @@ def memory(metrics: str, namespace: str) -> dict[str, float]:
         namespace: The namespace.
     """
     families = text_string_to_metric_families(metrics)
-    samples = next(each for each in families if each.name == "container_memory_working_set_bytes").samples
+    samples = next(
+        each for each in families if each.name == "container_memory_working_set_bytes"
+    ).samples
     return {
         sample.labels["container"]: round(sample.value / 1e6, 1)
         for sample in samples
@@ -44,13 +47,19 @@ async def _measured(folder: Path, seconds: float) -> dict[str, Any]:
     async with installed(folder) as (release, _):
         await asyncio.sleep(seconds)
         parts = memory(await _metrics(release), NAMESPACE)
-    return {"after_seconds": seconds, "working_set_mb": parts, "in_all_mb": round(sum(parts.values()), 1)}
+    return {
+        "after_seconds": seconds,
+        "working_set_mb": parts,
+        "in_all_mb": round(sum(parts.values()), 1),
+    }
 
 
 def main() -> None:
     """Install the chart, wait, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--idle", type=float, default=60, help="seconds of rest before (default: %(default)s)")
+    parser.add_argument(
+        "--idle", type=float, default=60, help="seconds of rest before (default: %(default)s)"
+    )
     seconds = parser.parse_args().idle
     folder = Path(tempfile.mkdtemp(prefix="syncer-bench-"))
     out = os.fdopen(os.dup(1), "w")

@@ -1,8 +1,9 @@
-"""A ClusterCache with many clusters over TLS: of some the server never answers, and one is frozen by turns.
+"""A ClusterCache with many clusters over TLS: of some the server never answers, and one is frozen
+by turns.
 
-The API servers are in processes of their own. Consumers ask for clients, read from caches, and send requests; each
-phase without the frozen cluster (its process runs) is followed by one with it (the process is stopped). Then the
-token of each cluster is replaced at intervals while objects are made.
+The API servers are in processes of their own. Consumers ask for clients, read from caches, and send
+requests; each phase without the frozen cluster (its process runs) is followed by one with it (the
+process is stopped). Then the token of each cluster is replaced at intervals while objects are made.
 """
 
 import asyncio
@@ -36,14 +37,22 @@ from syncer.observe.logs import configure
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
 
-KEY, FROZEN = Key("shop", "x"), "frozen"
-#: The longest that a stamp may be old, in units of its interval, and the p99 beside a frozen cluster, in units of the
-#: p99 without it.
-AGE, SLOWER = 1.2, 1.5
+KEY = Key("shop", "x")
+FROZEN = "frozen"
+#: The longest that a stamp may be old, in units of its interval.
+AGE = 1.2
+#: The largest p99 beside a frozen cluster, in units of the p99 without it.
+SLOWER = 1.5
 #: Phases of each sort; the first two are not counted.
 TURNS = 4
-#: Seconds between two rotations, the rotations, the clusters, and the objects that are made in each between two.
-ROTATION, ROTATIONS, ROTATED, MADE = 2.0, 15, 10, 20
+#: Seconds between two rotations.
+ROTATION = 2.0
+#: The number of rotations.
+ROTATIONS = 15
+#: The clusters whose credentials rotate.
+ROTATED = 10
+#: The objects that are made in each cluster between two rotations.
+MADE = 20
 
 
 class Figures:
@@ -71,13 +80,15 @@ def token(number: int) -> str:
     return f"token-{number}."
 
 
-# -- API servers ---------------------------------------------------------------------------------------------------
+# -- API servers -----------------------------------------------------------------------------------
 
 
 async def serve(folder: Path, names: Sequence[str]) -> None:
     """Serve API servers until the process ends."""
     for name in names:
-        server = ApiServer(seed=name, tokens={token(number): ADMIN for number in range(ROTATIONS + 1)})
+        server = ApiServer(
+            seed=name, tokens={token(number): ADMIN for number in range(ROTATIONS + 1)}
+        )
         server.put(configmap(KEY.name))
         await server.start(tls=True)
         server.kubeconfig(folder / f"{name}.kubeconfig")
@@ -112,9 +123,12 @@ def black_hole(folder: Path, name: str) -> socket.socket:
 class Counting(HttpTransport):
     """Counts the lists and watches of each server, and the tokens that are sent to it."""
 
-    def __init__(self, credentials: LoginCredentials, options: ClusterCacheOptions, counts: "Counts") -> None:
+    def __init__(
+        self, credentials: LoginCredentials, options: ClusterCacheOptions, counts: "Counts"
+    ) -> None:
         super().__init__(credentials.login.endpoint, credentials, user_agent=options.user_agent)
-        self._login, self._counts = credentials, counts
+        self._login = credentials
+        self._counts = counts
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request."""
@@ -140,10 +154,12 @@ class Counts:
         self.tokens.add(credentials.login.token)
 
 
-# -- consumers -----------------------------------------------------------------------------------------------------
+# -- consumers -------------------------------------------------------------------------------------
 
 
-async def consume(cache: ClusterCache, good: Sequence[str], dead: Sequence[str], start: int, figures: Figures) -> None:
+async def consume(
+    cache: ClusterCache, good: Sequence[str], dead: Sequence[str], start: int, figures: Figures
+) -> None:
     """Ask for clusters by turns, until cancelled."""
     names = [*good, *dead]
     await asyncio.sleep(start % 100 / 1000)
@@ -176,8 +192,11 @@ async def consume(cache: ClusterCache, good: Sequence[str], dead: Sequence[str],
 async def phase(
     cache: ClusterCache, good: Sequence[str], dead: Sequence[str], number: int, seconds: float
 ) -> tuple[Figures, float]:
-    """Return the events that consumers have got, and the age of the oldest probe of a good cluster, in seconds."""
-    figures, oldest = Figures(), 0.0
+    """Return the events that consumers have got, and the age of the oldest probe of a good cluster,
+    in seconds.
+    """
+    figures = Figures()
+    oldest = 0.0
     end = time.monotonic() + seconds
     async with helped_by(*(consume(cache, good, dead, each, figures) for each in range(number))):
         while time.monotonic() < end:
@@ -188,7 +207,9 @@ async def phase(
 
 
 async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts: Counts) -> bool:
-    """Replace all tokens at intervals while objects are made; return False if that cost a list or an event."""
+    """Replace all tokens at intervals while objects are made;
+    return False if that cost a list or an event.
+    """
     arrivals: dict[tuple[str, str], float] = {}
 
     def watch(name: str) -> None:
@@ -200,7 +221,8 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
     for name in names:
         watch(name)
     texts = {name: (folder / f"{name}.kubeconfig").read_text() for name in names}
-    before, counts.tokens = counts.collections, set()
+    before = counts.collections
+    counts.tokens = set()
     made: dict[tuple[str, str], float] = {}
     for number in range(1, ROTATIONS + 1):
         for name, text in texts.items():
@@ -215,22 +237,38 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
             await asyncio.sleep(ROTATION / MADE)
     await asyncio.sleep(ROTATION)
     delays = [arrivals[key] - begun for key, begun in made.items() if key in arrivals]
-    missed, lists = len(made) - len(delays), counts.collections - before
-    figures = {"clusters": len(names), "rotations": ROTATIONS, "tokens_sent": len(counts.tokens), "made": len(made)}
+    missed = len(made) - len(delays)
+    lists = counts.collections - before
+    figures = {
+        "clusters": len(names),
+        "rotations": ROTATIONS,
+        "tokens_sent": len(counts.tokens),
+        "made": len(made),
+    }
     print(
         json.dumps(
-            {**figures, "missed": missed, "lists_and_watches": lists, "p99_event_ms": round(p99(delays) * 1e3, 1)}
+            {
+                **figures,
+                "missed": missed,
+                "lists_and_watches": lists,
+                "p99_event_ms": round(p99(delays) * 1e3, 1),
+            }
         )
     )
     return not missed and not lists and len(counts.tokens) >= ROTATIONS
 
 
-async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float) -> int:
+async def measure(
+    folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float
+) -> int:
     """Measure by turns; return the exit code."""
     index = FieldIndex(CONFIG_MAPS, "name", lambda obj: [obj["metadata"]["name"]])
-    options, counts = ClusterCacheOptions(user_agent="bench", indexes=[index]), Counts()
+    options = ClusterCacheOptions(user_agent="bench", indexes=[index])
+    counts = Counts()
     provider = FolderProvider(folder, environ={}, interval=ROTATION / 4)
-    cache = ClusterCache([provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts))
+    cache = ClusterCache(
+        [provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts)
+    )
     async with helped_by(cache.run()):
         begun = time.monotonic()
         while not all(cache.get_status(name).state is State.CONNECTED for name in [*good, FROZEN]):
@@ -238,7 +276,13 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
             if time.monotonic() > begun + 120:
                 raise SystemExit("the good clusters aren't connected within 120 s")
         print(
-            json.dumps({"clusters": len(good) + len(dead), "dead": len(dead), "connected_s": time.monotonic() - begun})
+            json.dumps(
+                {
+                    "clusters": len(good) + len(dead),
+                    "dead": len(dead),
+                    "connected_s": time.monotonic() - begun,
+                }
+            )
         )
         totals = {"without": Figures(), "with": Figures()}
         oldest = 0.0
@@ -255,16 +299,33 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
                 total.requests += figures.requests
         os.kill(stopping, signal.SIGCONT)
         is_kept = await rotate(cache, folder, good[:ROTATED], counts)
-    without, beside = totals["without"].p99(), totals["with"].p99()
+    without = totals["without"].p99()
+    beside = totals["with"].p99()
     slower = {name: round(beside[name] / without[name], 2) for name in without}
     wrong = totals["without"].wrong + totals["with"].wrong
     print(json.dumps({"p99_ms_without_frozen": without, "asked": len(totals["without"].getters)}))
-    print(json.dumps({"p99_ms_with_frozen": beside, "asked": len(totals["with"].getters), "times": slower}))
+    print(
+        json.dumps(
+            {"p99_ms_with_frozen": beside, "asked": len(totals["with"].getters), "times": slower}
+        )
+    )
     limit = AGE * options.probe_interval
     print(
-        json.dumps({"wrong": len(wrong), "examples": wrong[:3], "oldest_probe_s": round(oldest, 2), "limit_s": limit})
+        json.dumps(
+            {
+                "wrong": len(wrong),
+                "examples": wrong[:3],
+                "oldest_probe_s": round(oldest, 2),
+                "limit_s": limit,
+            }
+        )
     )
-    return int(not is_kept or bool(wrong) or oldest > limit or max(slower["getter"], slower["cached_read"]) > SLOWER)
+    return int(
+        not is_kept
+        or bool(wrong)
+        or oldest > limit
+        or max(slower["getter"], slower["cached_read"]) > SLOWER
+    )
 
 
 @click.command()
@@ -274,10 +335,12 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
 @click.option("--seconds", default=60.0, show_default=True, help="Duration, of all phases.")
 @click.option("--serve", "folder", default="", hidden=True)
 @click.argument("names", nargs=-1)
-def main(clusters: int, dead: int, consumers: int, seconds: float, folder: str, names: tuple[str, ...]) -> None:
-    """Print a JSON line for each figure; end with 1 if a cluster that answers was refused, a dead one wasn't, a
-    probe is too old, the p99 of getters or cached reads is over 1.5 times that without the frozen cluster, or a
-    rotation cost a list, a watch or an event.
+def main(
+    clusters: int, dead: int, consumers: int, seconds: float, folder: str, names: tuple[str, ...]
+) -> None:
+    """Print a JSON line for each figure; end with 1 if a cluster that answers was refused, a dead
+    one wasn't, a probe is too old, the p99 of getters or cached reads is over 1.5 times that
+    without the frozen cluster, or a rotation cost a list, a watch or an event.
     """
     if folder:
         asyncio.run(serve(Path(folder), names))

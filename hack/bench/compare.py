@@ -58,7 +58,9 @@ class Contender:
 
 
 def order(turn: int) -> tuple[str, str]:
-    """Return the order of a turn: A B, B A, A B, …, so that drift of the machine favours neither."""
+    """Return the order of a turn: A B, B A, A B, …,
+    so that drift of the machine favours neither.
+    """
     return ("this", "other") if turn % 2 == 0 else ("other", "this")
 
 

@@ -1,4 +1,5 @@
-"""Measure the daemon with many CustomResourceDefinitions on the host, some of them public; JSON lines.
+"""Measure the daemon with many CustomResourceDefinitions on the host, some of them public; JSON
+lines.
 
 ``start`` is a new virtual cluster, from the start of the process; ``plain`` is the time that the
 same CRDs take a client that does nothing else; ``restart`` is with all in place.
@@ -30,22 +31,35 @@ from syncer.testing.objects import crd, crd_version
 
 HOST_NAMESPACE = "vc-shop"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-#: The smallest and the largest CRD, in bytes; those of cert-manager and prometheus-operator have 10
-#: KB to 500 KB.
-SMALLEST, LARGEST = 10_000, 40_000
+#: The smallest CRD, in bytes; those of cert-manager and prometheus-operator have 10 KB to 500 KB.
+SMALLEST = 10_000
+#: The largest CRD, in bytes.
+LARGEST = 40_000
 #: Where the API groups are.
 GROUP = "bench.example.com"
 #: Polling interval, in seconds.
 POLL = 0.2
 #: Concurrent requests.
 CONCURRENCY = 16
-WORDS = ("volume", "replica", "backend", "policy", "window", "schedule", "endpoint", "region", "bucket", "retention")
+WORDS = (
+    "volume",
+    "replica",
+    "backend",
+    "policy",
+    "window",
+    "schedule",
+    "endpoint",
+    "region",
+    "bucket",
+    "retention",
+)
 
 
 def make(number: int, *, public: bool) -> Obj:
     """Return a CRD with a schema of random size, the same for the same number."""
     rng = random.Random(number)
-    size, properties = rng.randint(SMALLEST, LARGEST), dict[str, Any]()
+    size = rng.randint(SMALLEST, LARGEST)
+    properties = dict[str, Any]()
     while len(json.dumps(properties)) < size:
         properties[f"{rng.choice(WORDS)}{len(properties)}"] = _part(rng)
     schema = {"properties": {"spec": {"properties": properties}}}
@@ -69,17 +83,27 @@ def _part(rng: random.Random) -> Obj:
         }
         for field in range(rng.randint(3, 9))
     }
-    fields["items"] = {"type": "array", "items": {"type": "object", "properties": dict(list(fields.items())[:3])}}
-    return {"type": "object", "description": " ".join(rng.choices(WORDS, k=30)), "properties": fields}
+    fields["items"] = {
+        "type": "array",
+        "items": {"type": "object", "properties": dict(list(fields.items())[:3])},
+    }
+    return {
+        "type": "object",
+        "description": " ".join(rng.choices(WORDS, k=30)),
+        "properties": fields,
+    }
 
 
 class Arrivals:
     """The CRDs that a cluster has and serves, by a watch."""
 
     def __init__(self, cluster: SideClient, wanted: int) -> None:
-        self._cluster, self._wanted = cluster, wanted
-        self._there, self._served = set[str](), set[str]()
-        self.there, self.served = asyncio.Event(), asyncio.Event()
+        self._cluster = cluster
+        self._wanted = wanted
+        self._there = set[str]()
+        self._served = set[str]()
+        self.there = asyncio.Event()
+        self.served = asyncio.Event()
 
     async def run(self) -> None:
         """Watch until all are served."""
@@ -107,15 +131,20 @@ class Arrivals:
 class Bench:
     """A run of the benchmark."""
 
-    def __init__(self, options: argparse.Namespace, virtual: ControlPlane, host: ControlPlane, folder: Path) -> None:
-        self.options, self.virtual, self.host = options, virtual, host
+    def __init__(
+        self, options: argparse.Namespace, virtual: ControlPlane, host: ControlPlane, folder: Path
+    ) -> None:
+        self.options = options
+        self.virtual = virtual
+        self.host = host
         self.public = [make(number, public=True) for number in range(options.public)]
         self.others = [make(number, public=False) for number in range(options.public, options.n)]
         self.daemon = Daemon(self._config(), folder)
 
     async def run(self) -> None:
         """Run all phases."""
-        host, virtual = _connect(self.host, Side.HOST), _connect(self.virtual, Side.VIRTUAL)
+        host = _connect(self.host, Side.HOST)
+        virtual = _connect(self.virtual, Side.VIRTUAL)
         try:
             await _create_all(host, [*self.others, *self.public])
             await _discovered(host, self.options.n)
@@ -133,7 +162,8 @@ class Bench:
         arrivals = Arrivals(virtual, len(self.public))
         watching = asyncio.create_task(arrivals.run())
         await asyncio.sleep(0.5)
-        began, line = time.perf_counter(), dict[str, Any]()
+        began = time.perf_counter()
+        line = dict[str, Any]()
         self.daemon.spawn()
         for name, waiting in (
             ("ready_s", asyncio.to_thread(self.daemon.wait_ready)),
@@ -153,10 +183,16 @@ class Bench:
             await asyncio.sleep(POLL)
 
     def _watched(self, group: str = "") -> int:
-        return sum(name == "syncer_cache_objects" and group in labels for name, labels in self.daemon.samples())
+        return sum(
+            name == "syncer_cache_objects" and group in labels
+            for name, labels in self.daemon.samples()
+        )
 
     def _cost(self) -> dict[str, Any]:
-        cpu, rss, samples, calls = self.daemon.cpu(), self.daemon.rss(), self.daemon.samples(), self.daemon.calls()
+        cpu = self.daemon.cpu()
+        rss = self.daemon.rss()
+        samples = self.daemon.samples()
+        calls = self.daemon.calls()
         return {
             "cpu_s": cpu,
             "rss_mb": round(rss, 1),
@@ -165,7 +201,9 @@ class Bench:
             "crds_watched_on_the_host": sum(
                 value
                 for (name, labels), value in samples.items()
-                if name == "syncer_cache_objects" and 'side="host"' in labels and "customresourcedefinitions" in labels
+                if name == "syncer_cache_objects"
+                and 'side="host"' in labels
+                and "customresourcedefinitions" in labels
             ),
             "writes": sum(calls.get(method, 0) for method in WRITES),
             "futile": self.daemon.total("syncer_futile_writes_total"),
@@ -173,7 +211,9 @@ class Bench:
         }
 
     def _config(self) -> dict[str, Any]:
-        wanted: dict[str, Obj] = {each["metadata"]["name"]: {} for each in self.public[: self.options.custom]}
+        wanted: dict[str, Obj] = {
+            each["metadata"]["name"]: {} for each in self.public[: self.options.custom]
+        }
         return {
             "apiVersion": "vsyncer.dev/v1alpha1",
             "kind": "SyncerConfig",
@@ -181,12 +221,19 @@ class Bench:
             "virtual": {"kubeconfig": str(self.virtual.kubeconfig())},
             "host": {"kubeconfig": str(self.host.kubeconfig()), "namespace": HOST_NAMESPACE},
             "networking": {"apiServer": {"host": "10.96.0.1"}},
-            "sync": {"fromHost": {"customResourceDefinitions": {"enabled": True}}, "custom": wanted},
+            "sync": {
+                "fromHost": {"customResourceDefinitions": {"enabled": True}},
+                "custom": wanted,
+            },
             "log": {"level": "warning"},
         }
 
     def _print(self, phase: str, figures: dict[str, Any]) -> None:
-        _print(phase, {"crds": self.options.n, "public": self.options.public, "custom": self.options.custom} | figures)
+        _print(
+            phase,
+            {"crds": self.options.n, "public": self.options.public, "custom": self.options.custom}
+            | figures,
+        )
 
 
 async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
@@ -196,7 +243,9 @@ async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
     watching = asyncio.create_task(arrivals.run())
     await asyncio.sleep(0.5)
     began = time.perf_counter()
-    created = await _create_all(cluster, [make(number, public=True) for number in range(options.public)])
+    created = await _create_all(
+        cluster, [make(number, public=True) for number in range(options.public)]
+    )
     await watching
     established = time.perf_counter() - began
     await _discovered(cluster, options.public)
@@ -213,7 +262,9 @@ async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
 
 
 async def _discovered(cluster: SideClient, number: int) -> None:
-    """Wait until an API server's discovery has this number of kinds; it takes seconds if many are new."""
+    """Wait until an API server's discovery has this number of kinds;
+    it takes seconds if many are new.
+    """
     discovery = Discovery(cluster)
     while sum(GROUP in resource.group for resource in discovery.resources()) < number:
         await asyncio.sleep(POLL)
@@ -221,7 +272,8 @@ async def _discovered(cluster: SideClient, number: int) -> None:
 
 
 async def _create_all(cluster: SideClient, objects: Iterable[Obj]) -> float:
-    queue, began = iter(objects), time.perf_counter()
+    queue = iter(objects)
+    began = time.perf_counter()
 
     async def creator() -> None:
         for obj in queue:
@@ -236,7 +288,10 @@ def _connect(plane: ControlPlane, side: Side) -> SideClient:
 
 
 def _print(phase: str, figures: dict[str, Any]) -> None:
-    rounded = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
+    rounded = {
+        name: round(value, 2) if isinstance(value, float) else value
+        for name, value in figures.items()
+    }
     print(json.dumps({"phase": phase} | rounded), flush=True)
 
 
@@ -245,7 +300,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hack/bench/crds", description=__doc__)
     parser.add_argument("-n", type=int, default=300, help="CRDs on the host")
     parser.add_argument("--public", type=int, default=50, help="how many of them are public")
-    parser.add_argument("--custom", type=int, default=5, help="how many of those have their objects synced")
+    parser.add_argument(
+        "--custom", type=int, default=5, help="how many of those have their objects synced"
+    )
     options = parser.parse_args()
     if not 0 <= options.custom <= options.public <= options.n:
         parser.error("expected --custom <= --public <= -n")

@@ -25,8 +25,10 @@ from syncer.config import load
 from syncer.plugins import installed
 from syncer.rights.rbac import Subject, manifests, needed
 
-#: A process is idle if it used less CPU than this for this long.
-STILL_SECONDS, STILL_CPU_SECONDS = 0.6, 0.002
+#: A process is idle if it used hardly any CPU for so many seconds.
+STILL_SECONDS = 0.6
+#: The CPU seconds that an idle process uses less than in that time.
+STILL_CPU_SECONDS = 0.002
 #: Seconds, after which a process that doesn't answer or end is given up.
 PATIENCE = 120.0
 #: With a process id, the number of that process's CPU clock: clock_getcpuclockid(3).
@@ -61,7 +63,9 @@ class Daemon:
     def socket(self) -> Path:
         """Its control socket: in its folder, unless the path is too long (107 bytes)."""
         near = self.folder / "control.sock"
-        return near if len(str(near)) < 100 else Path(tempfile.gettempdir()) / f"vsyncer-{self.port}.sock"
+        if len(str(near)) < 100:
+            return near
+        return Path(tempfile.gettempdir()) / f"vsyncer-{self.port}.sock"
 
     @property
     def log(self) -> Path:
@@ -78,7 +82,9 @@ class Daemon:
         self.file.write_text(yaml.safe_dump({**self.config, **addresses}, sort_keys=False))
 
     def rights(self, user: str) -> Mapping[Side, list[Obj]]:
-        """Return the roles that it needs on each side, bound to a user, as printed by `syncer rbac`."""
+        """Return the roles that it needs on each side, bound to a user,
+        as printed by `syncer rbac`.
+        """
         cluster = load(str(self.file), installed()).cluster
         return manifests(
             needed(cluster.all_syncers(), settings=cluster.settings()),
@@ -97,7 +103,9 @@ class Daemon:
         """Start it without waiting."""
         self.write()
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([*self.command, "--config", str(self.file)], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [*self.command, "--config", str(self.file)], stdout=log, stderr=log
+            )
 
     def wait_ready(self) -> None:
         """Wait until it is ready."""
@@ -107,7 +115,9 @@ class Daemon:
             if self.process.poll() is not None:
                 raise SystemExit(f"the daemon ended:\n{self.log.read_text()[-4000:]}")
             try:
-                with urllib.request.urlopen(f"http://{self.address}:{self.health}/readyz", timeout=2):
+                with urllib.request.urlopen(
+                    f"http://{self.address}:{self.health}/readyz", timeout=2
+                ):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.1)  # each probe costs the daemon half a millisecond
@@ -120,12 +130,14 @@ class Daemon:
 
         It gets no requests meanwhile: a scrape of its metrics costs it 7 ms.
         """
-        used, since = self.cpu(), time.perf_counter()
+        used = self.cpu()
+        since = time.perf_counter()
         while time.perf_counter() - since < STILL_SECONDS:
             time.sleep(0.05)
             now = self.cpu()
             if now - used > most:
-                used, since = now, time.perf_counter()
+                used = now
+                since = time.perf_counter()
         return since
 
     def stop(self) -> None:
@@ -149,7 +161,9 @@ class Daemon:
         return self._memory("VmRSS")
 
     def peak(self) -> float:
-        """Return the peak of the resident memory since the start, or since :meth:`forget_peak`, in MB."""
+        """Return the peak of the resident memory since the start, or since :meth:`forget_peak`,
+        in MB.
+        """
         return self._memory("VmHWM")
 
     def forget_peak(self) -> None:
@@ -164,7 +178,9 @@ class Daemon:
 
     def samples(self) -> dict[tuple[str, str], float]:
         """Return all metrics by name and labels."""
-        with urllib.request.urlopen(f"http://{self.address}:{self.port}/metrics", timeout=PATIENCE) as page:
+        with urllib.request.urlopen(
+            f"http://{self.address}:{self.port}/metrics", timeout=PATIENCE
+        ) as page:
             found = (_SAMPLE.match(line) for line in page.read().decode().splitlines())
         return {(match[1], match[2] or ""): float(match[3]) for match in found if match}
 
@@ -182,7 +198,11 @@ class Daemon:
         """Return the number of requests that wait or are worked on."""
         samples = self.samples()
         waiting = sum(value for (name, _), value in samples.items() if name == "workqueue_depth")
-        active = sum(value for (name, _), value in samples.items() if name == "controller_runtime_active_workers")
+        active = sum(
+            value
+            for (name, _), value in samples.items()
+            if name == "controller_runtime_active_workers"
+        )
         return waiting + active
 
     def total(self, name: str) -> float:
@@ -191,7 +211,9 @@ class Daemon:
 
 
 class Process(Daemon):
-    """The daemon in a process that ends with this one, however this ends, to be killed and asked things."""
+    """The daemon in a process that ends with this one, however this ends,
+    to be killed and asked things.
+    """
 
     def spawn(self) -> None:
         """Start it without waiting."""
@@ -243,7 +265,11 @@ class Process(Daemon):
         """
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         found = self.samples().items()
-        return sum(value for (known, text), value in found if known == name and all(each in text for each in wanted))
+        return sum(
+            value
+            for (known, text), value in found
+            if known == name and all(each in text for each in wanted)
+        )
 
 
 @contextmanager
@@ -252,7 +278,8 @@ def two_planes() -> Iterator[tuple[ControlPlane, ControlPlane, Path]]:
     the end.
     """
     found = find_programs()
-    virtual, host = ControlPlane("virtual", programs=found), ControlPlane("host", programs=found)
+    virtual = ControlPlane("virtual", programs=found)
+    host = ControlPlane("host", programs=found)
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
         start_all(virtual, host)
         try:

@@ -35,7 +35,14 @@ def measure(kind: str, obj: Obj) -> None:
     new = per_call(look)
     world.settle(kind, key)
     print(
-        json.dumps({"bench": "decide", "kind": kind, "new_us": round(new, 1), "in_step_us": round(per_call(look), 1)})
+        json.dumps(
+            {
+                "bench": "decide",
+                "kind": kind,
+                "new_us": round(new, 1),
+                "in_step_us": round(per_call(look), 1),
+            }
+        )
     )
 
 

@@ -1,8 +1,9 @@
-"""Latency of regular virtual clusters, alone and beside greedy, slow and failing ones of the same daemon, by turns.
+"""Latency of regular virtual clusters, alone and beside greedy, slow and failing ones of the same
+daemon, by turns.
 
-Process and API servers are in this process. The objects of the others are all known to the daemon when those of the
-regular ones are created, all at once; a latency is from there until the host has stored the copy. Ends with 1 if a
-ratio is over its limit.
+Process and API servers are in this process. The objects of the others are all known to the daemon
+when those of the regular ones are created, all at once; a latency is from there until the host has
+stored the copy. Ends with 1 if a ratio is over its limit.
 """
 
 import asyncio
@@ -37,9 +38,12 @@ from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, namespace
 
 REGULAR = [f"regular-{number}" for number in range(40)]
-REGULAR_OBJECTS, OBJECTS = 10, 900
-#: Seconds of a write on the host, and of one for a slow cluster.
-WRITE, SLOW = 0.005, 2.0
+REGULAR_OBJECTS = 10
+OBJECTS = 900
+#: Seconds of a write on the host.
+WRITE = 0.005
+#: Seconds of a write for a slow cluster.
+SLOW = 2.0
 #: The most that others may cost the regular ones: the ratio of the mean latencies.
 LIMIT = 1.5
 #: Seconds until the regular ones must be in step.
@@ -73,7 +77,11 @@ class Clocked:
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request; note the time of its response."""
         response: HttpResponse = await self.inner.send(request)
-        if request.method == "POST" and "/namespaces/vc-regular-" in request.path and "/configmaps" in request.path:
+        if (
+            request.method == "POST"
+            and "/namespaces/vc-regular-" in request.path
+            and "/configmaps" in request.path
+        ):
             self.stored.append(time.perf_counter())
             if len(self.stored) == len(REGULAR) * REGULAR_OBJECTS:
                 self.done.set()
@@ -90,7 +98,9 @@ class Clocked:
 
 
 @contextlib.asynccontextmanager
-async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) -> AsyncIterator[Process]:
+async def serving(
+    host: Clocked, servers: dict[str, ApiServer], workers: int
+) -> AsyncIterator[Process]:
     """Yield a process at work on virtual clusters."""
     here = SideClient("host", Side.HOST, host)
     process = Process(host=here, metrics=Metrics(version="bench"), workers=workers)
@@ -101,7 +111,9 @@ async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) ->
     }
     kinds = [syncer for syncer in installed().syncers() if syncer.name == CONFIG_MAPS.plural]
     for each in config_with(kinds, translator=SingleNamespace).model_validate(given).clusters():
-        startup.add(process, each, SideClient(each.name, Side.VIRTUAL, servers[each.name].transport()))
+        startup.add(
+            process, each, SideClient(each.name, Side.VIRTUAL, servers[each.name].transport())
+        )
     await process.prepare()
     async with process.running(), helped_by(process.work()):
         try:
@@ -112,8 +124,8 @@ async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) ->
 
 
 async def latency(case: Case, workers: int) -> tuple[float, int]:
-    """Return the mean latency of the regular clusters' objects in seconds, and the requests of others that waited when
-    they were created.
+    """Return the mean latency of the regular clusters' objects in seconds, and the requests of
+    others that waited when they were created.
     """
     names = (*case.others, *REGULAR)
     server = ApiServer(seed="host")
@@ -146,7 +158,9 @@ def fill(servers: dict[str, ApiServer], names: Iterable[str], count: int) -> Non
 
 
 async def measure(rounds: int, workers: int) -> dict[str, Any]:
-    """Return the figures: milliseconds and ratios of each case, the median of the rounds, and all ratios."""
+    """Return the figures: milliseconds and ratios of each case, the median of the rounds,
+    and all ratios.
+    """
     found: dict[str, list[float]] = {name: [] for name in CASES}
     waiting: dict[str, list[int]] = {name: [] for name in CASES}
     await latency(CASES["alone"], workers)  # loads code

@@ -1,6 +1,7 @@
 """One daemon with many virtual clusters, and the same with a single one of as many pods, by turns.
 
-The API servers are in-process ones behind TLS, in processes of their own. All virtual clusters share a host namespace.
+The API servers are in-process ones behind TLS, in processes of their own. All virtual clusters
+share a host namespace.
 """
 
 import asyncio
@@ -31,22 +32,32 @@ from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
 from syncer.testing.objects import namespace, pod, serviceaccount
 
-HOME, NAMESPACE, HOST = "fleet", "shop", "host"
+HOME = "fleet"
+NAMESPACE = "shop"
+HOST = "host"
 #: Processes of virtual API servers.
 PROCESSES = 2
-#: CPU milliseconds a pod of the paper's syncer (VirtualCluster, ICDCS 2021), and its memory in MB.
-PAPER_MS, PAPER_MB = 13.8, 1200.0
-#: The most that many clusters may cost, in units of a single one, and memory in MB.
-CPU, START, MEMORY = 1.15, 1.3, 400.0
+#: CPU milliseconds a pod of the paper's syncer (VirtualCluster, ICDCS 2021).
+PAPER_MS = 13.8
+#: The memory of the paper's syncer, in MB.
+PAPER_MB = 1200.0
+#: The most CPU that many clusters may cost, in units of a single one.
+CPU = 1.15
+#: The most CPU that the start of many clusters may cost, in units of a single one.
+START = 1.3
+#: The most memory that many clusters may cost, in MB.
+MEMORY = 400.0
 #: Streams to the host, for each kind that is watched there.
 STREAMS = 2
-#: Seconds that arriving may take, and of rest.
-PATIENCE, REST = 900.0, 20.0
+#: Seconds that arriving may take.
+PATIENCE = 900.0
+#: Seconds of rest.
+REST = 20.0
 #: CPU seconds in 0.6 s below which the daemon counts as at rest: 100 virtual clusters take 0.006.
 STILL = 0.03
 
 
-# -- API servers ---------------------------------------------------------------------------------------------------
+# -- API servers -----------------------------------------------------------------------------------
 
 
 async def serve(folder: Path, names: Sequence[str]) -> None:
@@ -66,7 +77,9 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
             server.put(serviceaccount("default", namespace=NAMESPACE))
     async with helped_by(*playing):
         reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
         print("ready", flush=True)
         while line := (await reader.readline()).decode():
             command, _, value = line.strip().partition(" ")
@@ -76,7 +89,10 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
                         server.put(pod(f"p{number}", namespace=NAMESPACE))
                     await asyncio.sleep(0)
             print(
-                json.dumps({"running": sum(map(_running, servers.values())), "streams": _streams(servers)}), flush=True
+                json.dumps(
+                    {"running": sum(map(_running, servers.values())), "streams": _streams(servers)}
+                ),
+                flush=True,
             )
 
 
@@ -94,10 +110,13 @@ class Servers:
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         command = [sys.executable, "-m", "hack.bench.fleet", "--serve", str(folder), *names]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self._stdin = self.process.stdin
+        self._stdout = self.process.stdout
         if self._stdout.readline() != "ready\n":
             raise SystemExit("the API servers haven't started")
 
@@ -117,7 +136,7 @@ class Servers:
         return found
 
 
-# -- a run ---------------------------------------------------------------------------------------------------------
+# -- a run -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -135,14 +154,17 @@ class Run:
         with contextlib.ExitStack() as stack:
             host = Servers(self.folder, [HOST])
             stack.callback(host.process.kill)
-            virtual = [Servers(self.folder, names[number::processes]) for number in range(processes)]
+            virtual = [
+                Servers(self.folder, names[number::processes]) for number in range(processes)
+            ]
             for each in virtual:
                 stack.callback(each.process.kill)
             daemon = Process(self._config(names), self.folder)
             stack.callback(daemon.kill)
             daemon.start()
             daemon.wait_still(STILL)
-            empty, before = daemon.rss(), daemon.cpu()
+            empty = daemon.rss()
+            before = daemon.cpu()
             begun = time.perf_counter()
             for each in virtual:
                 each.send(f"create {self.pods // self.clusters}")
@@ -184,7 +206,11 @@ class Run:
 
     def _kinds(self, daemon: Process) -> int:
         """Count the kinds that the daemon watches on the host."""
-        labels = [label for name, label in daemon.samples() if name == "syncer_watch_up" and 'side="host"' in label]
+        labels = [
+            label
+            for name, label in daemon.samples()
+            if name == "syncer_watch_up" and 'side="host"' in label
+        ]
         return len({label.partition("resource=")[2] for label in labels})
 
     def _config(self, names: Sequence[str]) -> dict[str, Any]:
@@ -192,7 +218,11 @@ class Run:
             "apiVersion": "vsyncer.dev/v1alpha1",
             "kind": "SyncerConfig",
             "virtualClusters": [
-                {"name": name, "kubeconfig": str(self.folder / f"{name}.kubeconfig"), "hostNamespace": HOME}
+                {
+                    "name": name,
+                    "kubeconfig": str(self.folder / f"{name}.kubeconfig"),
+                    "hostNamespace": HOME,
+                }
                 for name in names
             ],
             "host": {"kubeconfig": str(self.folder / f"{HOST}.kubeconfig")},

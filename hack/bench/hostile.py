@@ -1,11 +1,11 @@
-"""Measure the memory and the longest step of the event loop that a hostile tenant's objects cost; prints
-JSON.
+"""Measure the memory and the longest step of the event loop that a hostile tenant's objects cost;
+prints JSON.
 
 The daemon runs in a process of its own between two in-process API servers. For each scene it starts
-beside a well-behaved virtual namespace, gets the objects of the attack, and starts once more with all of
-them in place. `peak_mb` is the peak of its resident memory, `rss_mb` its resident memory at the end, `step_ms` the CPU
-time of the longest step of its event loop (0 if none took 10), in which it does nothing else, and
-`others_ms` how long a ConfigMap of the other namespace took meanwhile.
+beside a well-behaved virtual namespace, gets the objects of the attack, and starts once more with
+all of them in place. `peak_mb` is the peak of its resident memory, `rss_mb` its resident memory at
+the end, `step_ms` the CPU time of the longest step of its event loop (0 if none took 10), in which
+it does nothing else, and `others_ms` how long a ConfigMap of the other namespace took meanwhile.
 """
 
 import argparse
@@ -34,7 +34,9 @@ from syncer.testing.objects import (
     serviceaccount,
 )
 
-HOME, NAMESPACE, OTHERS = "vc-ns", "shop", "bank"
+HOME = "vc-ns"
+NAMESPACE = "shop"
+OTHERS = "bank"
 COPIED = {"annotations": {"vsyncer.dev/force-sync": "true"}}
 #: Deadline of a ConfigMap of the other namespace, in seconds.
 PATIENCE = 120.0
@@ -66,7 +68,11 @@ def variables() -> Iterator[Obj]:
 def terms(number: int, selector: Callable[[int], Obj]) -> Obj:
     """Return an affinity with a namespaceSelector in each term."""
     each = [
-        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}, "namespaceSelector": selector(index)}
+        {
+            "topologyKey": "zone",
+            "labelSelector": {"matchLabels": {"app": "x"}},
+            "namespaceSelector": selector(index),
+        }
         for index in range(number)
     ]
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": each}}
@@ -75,7 +81,9 @@ def terms(number: int, selector: Callable[[int], Obj]) -> Obj:
 def selectors() -> Iterator[Obj]:
     """Namespaces that affinity terms select: a product."""
     for number in range(1500):
-        yield namespace(f"n{number}", metadata={"labels": {"team": f"t{number % 50}", "all": "yes"}})
+        yield namespace(
+            f"n{number}", metadata={"labels": {"team": f"t{number % 50}", "all": "yes"}}
+        )
     for name, count in (("many", 2000), ("some", 200)):
         found = terms(count, lambda index: {"matchExpressions": [_not_in(index)]})
         yield pod(name, spec={"affinity": found, "containers": containers(1)})
@@ -86,11 +94,21 @@ def selectors() -> Iterator[Obj]:
 def namespaces() -> Iterator[Obj]:
     """Many namespaces, and affinity terms of which each selects among all of them."""
     for number in range(20_000):
-        yield namespace(f"n{number}", metadata={"labels": {"team": f"t{number % 5000}", "all": "yes"}})
+        yield namespace(
+            f"n{number}", metadata={"labels": {"team": f"t{number % 5000}", "all": "yes"}}
+        )
     for name, selector in (
         ("positive", lambda index: {"matchLabels": {"all": "yes", "team": f"t{index}"}}),
-        ("mixed", lambda index: {"matchLabels": {"all": "yes"}, "matchExpressions": [_not_in(index)]}),
-        ("negative", lambda index: {"matchExpressions": [_not_in(index), {"key": "all", "operator": "DoesNotExist"}]}),
+        (
+            "mixed",
+            lambda index: {"matchLabels": {"all": "yes"}, "matchExpressions": [_not_in(index)]},
+        ),
+        (
+            "negative",
+            lambda index: {
+                "matchExpressions": [_not_in(index), {"key": "all", "operator": "DoesNotExist"}]
+            },
+        ),
     ):
         yield pod(name, spec={"affinity": terms(200, selector), "containers": containers(1)})
 
@@ -107,9 +125,20 @@ def large() -> Iterator[Obj]:
     yield secret("text", {"a": "x" * MB}, metadata=COPIED)
     yield pod("containers", spec={"containers": containers(8_000)})
     yield pod(
-        "tolerations", spec={"containers": containers(1), "tolerations": [{"key": "k", "operator": "Exists"}] * 25_000}
+        "tolerations",
+        spec={
+            "containers": containers(1),
+            "tolerations": [{"key": "k", "operator": "Exists"}] * 25_000,
+        },
     )
-    yield pod("env", spec={"containers": [{"name": "c", "image": "i", "env": [{"name": "a", "value": ""}] * 40_000}]})
+    yield pod(
+        "env",
+        spec={
+            "containers": [
+                {"name": "c", "image": "i", "env": [{"name": "a", "value": ""}] * 40_000}
+            ]
+        },
+    )
     yield serviceaccount("labels", metadata={"labels": {f"l{each}": "" for each in range(60_000)}})
     yield service("ports", spec={"ports": ports(20_000)})
 
@@ -129,7 +158,9 @@ class Passing:
 
 
 def names() -> Iterator[Passing]:
-    """Names that a tenant has thought of, in objects that come and go: nothing may be left of them."""
+    """Names that a tenant has thought of, in objects that come and go:
+    nothing may be left of them.
+    """
     for number in range(40):
         yield Passing(pod_mounting("web", secret=f"{number:08}".ljust(500_000, "x")))
         annotations = {f"example.org/{number:02}-{each:05}": "" for each in range(10_000)}
@@ -151,7 +182,8 @@ class Scene:
     """The daemon between two API servers."""
 
     def __init__(self, folder: Path, python: str) -> None:
-        self.tenant, self.host = BackgroundApiServer(seed="virtual"), BackgroundApiServer(seed="host")
+        self.tenant = BackgroundApiServer(seed="virtual")
+        self.host = BackgroundApiServer(seed="host")
         self._notes = folder / "steps"
         self._beats = 0
         for server, name in ((self.tenant, "virtual"), (self.host, "host")):
@@ -168,7 +200,9 @@ class Scene:
             "host": {"kubeconfig": str(folder / "host"), "namespace": HOME},
             "networking": {"apiServer": {"host": "10.96.0.1"}},
         }
-        self.daemon = Daemon(config, folder, command=(python, "-P", loop_steps.__file__, str(self._notes), "run"))
+        self.daemon = Daemon(
+            config, folder, command=(python, "-P", loop_steps.__file__, str(self._notes), "run")
+        )
 
     def started(self) -> dict[str, Any]:
         """Start the daemon, and return what that cost."""
@@ -187,12 +221,18 @@ class Scene:
             try:
                 self.tenant.put(obj)
             except Exception as error:  # noqa: BLE001 - the message names the object
-                raise SystemExit(f"{obj['kind']} {obj['metadata']['name']}: {error}"[:1000]) from None
+                raise SystemExit(
+                    f"{obj['kind']} {obj['metadata']['name']}: {error}"[:1000]
+                ) from None
             size += len(json.dumps(obj))
             if isinstance(each, Passing):
                 self._served()
                 self.tenant.delete(resource_of(obj), key_of(obj))
-        return {"tenant_mb": round(size / MB, 1), **self._cost(), "rss_mb": round(self.daemon.rss(), 1)}
+        return {
+            "tenant_mb": round(size / MB, 1),
+            **self._cost(),
+            "rss_mb": round(self.daemon.rss(), 1),
+        }
 
     def close(self) -> None:
         """End all."""
@@ -219,7 +259,8 @@ class Scene:
     def _served(self) -> float:
         """Return the seconds until a ConfigMap of the other namespace has its copy."""
         self._beats += 1
-        name, begun = f"beat-{self._beats}", time.monotonic()
+        name = f"beat-{self._beats}"
+        begun = time.monotonic()
         self.tenant.put(configmap(name, namespace=OTHERS, metadata=COPIED))
         while self.host.get("configmaps", f"{HOME}/{name}-x-{OTHERS}-x-vc") is None:
             if time.monotonic() - begun > PATIENCE:
@@ -244,9 +285,17 @@ def run(name: str, python: str) -> dict[str, Any]:
 def main() -> None:
     """Print a line for each scene; end with 1 if a step is longer than allowed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("scenes", nargs="*", default=list(SCENES), help=f"of {', '.join(SCENES)}; by default all")
-    parser.add_argument("--python", default=sys.executable, help="that of another installation, to measure it instead")
-    parser.add_argument("--longest", type=float, default=100.0, help="longest step that is allowed, in ms of CPU")
+    parser.add_argument(
+        "scenes", nargs="*", default=list(SCENES), help=f"of {', '.join(SCENES)}; by default all"
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="that of another installation, to measure it instead",
+    )
+    parser.add_argument(
+        "--longest", type=float, default=100.0, help="longest step that is allowed, in ms of CPU"
+    )
     options = parser.parse_args()
     longest = 0.0
     for name in options.scenes:

@@ -1,7 +1,8 @@
-"""Measure the container image: its size, the seconds until the daemon in it is ready, and its memory at rest; JSON.
+"""Measure the container image: its size, the seconds until the daemon in it is ready, and its
+memory at rest; JSON.
 
-The daemon runs between two real API servers, in a container with a read-only root, without capabilities, and as a user
-that the image doesn't know.
+The daemon runs between two real API servers, in a container with a read-only root, without
+capabilities, and as a user that the image doesn't know.
 """
 
 import argparse
@@ -25,7 +26,12 @@ from hack.realnode.archive import architecture
 #: Another user and group than the image's own, as some clusters give each namespace.
 USER = 70001
 #: What Pod Security "restricted" demands, and a read-only root.
-CONFINED = (f"--user={USER}:{USER}", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges")
+CONFINED = (
+    f"--user={USER}:{USER}",
+    "--read-only",
+    "--cap-drop=ALL",
+    "--security-opt=no-new-privileges",
+)
 
 
 @dataclass
@@ -42,7 +48,8 @@ class Contained(Daemon):
 
 @contextmanager
 def contained(engine: Engine, image: str, planes: Planes, *options: str) -> Iterator[Contained]:
-    """Yield a running daemon in a container; its folder, which also has its control socket, is all it can write.
+    """Yield a running daemon in a container; its folder, which also has its control socket, is all
+    it can write.
 
     Args:
         engine: Runs it.
@@ -59,8 +66,17 @@ def contained(engine: Engine, image: str, planes: Planes, *options: str) -> Iter
         config[side]["kubeconfig"] = str(copy)
     for path in (folder, *folder.iterdir()):
         os.chown(path, USER, USER)
-    run = ("run", "--rm", f"--name={folder.name}", "--network=host", *CONFINED, f"--volume={folder}:{folder}")
-    daemon = Contained(config, folder, command=(*engine.docker, *run, *options, image), engine=engine)
+    run = (
+        "run",
+        "--rm",
+        f"--name={folder.name}",
+        "--network=host",
+        *CONFINED,
+        f"--volume={folder}:{folder}",
+    )
+    daemon = Contained(
+        config, folder, command=(*engine.docker, *run, *options, image), engine=engine
+    )
     daemon.spawn()
     try:
         daemon.wait_ready()
@@ -70,7 +86,8 @@ def contained(engine: Engine, image: str, planes: Planes, *options: str) -> Iter
 
 
 def measured(engine: Engine, image: str, planes: Planes) -> dict[str, float]:
-    """Start the daemon, and return its seconds until it is ready, and its memory in MB when it rests.
+    """Start the daemon, and return its seconds until it is ready, and its memory in MB when it
+    rests.
 
     Raises:
         SystemExit: It doesn't get ready.
@@ -85,14 +102,20 @@ def measured(engine: Engine, image: str, planes: Planes) -> dict[str, float]:
 def main() -> None:
     """Build the image, and print its figures: of the rounds, each figure's median."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="how often it is started (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often it is started (default: %(default)s)"
+    )
     rounds = parser.parse_args().rounds
     with engine() as found, fresh_planes() as planes:
         build(found, TAG, architecture=architecture())
         saved = save(found, TAG, architecture())
         figures = [measured(found, TAG, planes) for _ in range(rounds)]
     report: dict[str, Any] = {"image": TAG, "compressed_bytes": saved.compressed, "rounds": rounds}
-    print(json.dumps(report | {name: round(median(each[name] for each in figures), 2) for name in figures[0]}))
+    print(
+        json.dumps(
+            report | {name: round(median(each[name] for each in figures), 2) for name in figures[0]}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Count the processor instructions that the daemon executes for an object; a JSON line for each phase.
+"""Count the processor instructions that the daemon executes for an object; a JSON line for each
+phase.
 
-The daemon runs under valgrind's callgrind between two real API servers. So the counts are those of user space
-alone, caches and branches are simulated, and other processes don't change them: of two runs they differ by some
-thousandths, as the daemon reads more or fewer events at a time. With `--life` these are Pods, and the phases are
-their whole life: `create` until they are Ready, with bind and statuses by a simulation of scheduler and kubelet,
-`update`, and `delete` until they have gone. With `--against COMMIT`, or the path of a checkout, that is counted after
-this one, and the last line has the ratios of this checkout's counts to the other's.
+The daemon runs under valgrind's callgrind between two real API servers. So the counts are those of
+user space alone, caches and branches are simulated, and other processes don't change them: of two
+runs they differ by some thousandths, as the daemon reads more or fewer events at a time. With
+`--life` these are Pods, and the phases are their whole life: `create` until they are Ready, with
+bind and statuses by a simulation of scheduler and kubelet, `update`, and `delete` until they have
+gone. With `--against COMMIT`, or the path of a checkout, that is counted after this one, and the
+last line has the ratios of this checkout's counts to the other's.
 """
 
 import argparse
@@ -27,9 +29,11 @@ from hack.endings import interrupt_on_sigterm
 
 #: Objects written and deleted before anything is counted.
 WARM_UP = 50
-#: The daemon is idle if it used less CPU than this in `STILL_SECONDS`: it is some 30 times slower than by itself.
+#: The daemon is idle if it used less CPU than this in `STILL_SECONDS`: it is some 30 times slower
+#: than by itself.
 STILL_CPU_SECONDS = 0.25
-#: Names of the profiles that callgrind writes, in the daemon's folder; each has a number at its end, from 1 on.
+#: Names of the profiles that callgrind writes, in the daemon's folder; each has a number at its
+#: end, from 1 on.
 PROFILES = "counts"
 #: The counts, and callgrind's names of the events that each adds up.
 COUNTS = {
@@ -41,7 +45,11 @@ COUNTS = {
 
 def counts(profile: str) -> dict[str, int]:
     """Return the counts of a profile that callgrind has written."""
-    lines = dict(line.split(": ", 1) for line in profile.splitlines() if line.startswith(("events: ", "summary: ")))
+    lines = dict(
+        line.split(": ", 1)
+        for line in profile.splitlines()
+        if line.startswith(("events: ", "summary: "))
+    )
     events = dict(zip(lines["events"].split(), map(int, lines["summary"].split()), strict=True))
     return {name: sum(events[event] for event in added) for name, added in COUNTS.items()}
 
@@ -58,21 +66,35 @@ class Counting(Bench):
         command = ["callgrind_control", *arguments, str(self.daemon.pid)]
         (await asyncio.to_thread(run, command)).check_returncode()
 
-    async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
+    async def _phase(
+        self, phase: str, names: Sequence[str], write: Write, arrival: Arrival
+    ) -> Figures:
         await self.control("--zero")
         await self._write(names, write, arrival)
         await asyncio.to_thread(self.daemon.wait_still, STILL_CPU_SECONDS)
         await self.control("--dump")
-        newest = max(self.daemon.folder.glob(f"{PROFILES}.*"), key=lambda path: int(path.suffix[1:]))
+        newest = max(
+            self.daemon.folder.glob(f"{PROFILES}.*"), key=lambda path: int(path.suffix[1:])
+        )
         counted = counts(newest.read_text())
-        per_object = {f"{name}_per_object": round(count / len(names)) for name, count in counted.items()}
+        per_object = {
+            f"{name}_per_object": round(count / len(names)) for name, count in counted.items()
+        }
         return {"phase": phase, "kind": self.load.kind, "n": len(names), **per_object}
 
 
 def command(installed: Checkout, folder: Path) -> tuple[str, ...]:
-    """Return a command that runs an installation's daemon under callgrind, which counts nothing at first."""
+    """Return a command that runs an installation's daemon under callgrind,
+    which counts nothing at first.
+    """
     simulated = ("--cache-sim=yes", "--branch-sim=yes", "--instr-atstart=no")
-    valgrind = ("valgrind", "--quiet", "--tool=callgrind", *simulated, f"--callgrind-out-file={folder / PROFILES}")
+    valgrind = (
+        "valgrind",
+        "--quiet",
+        "--tool=callgrind",
+        *simulated,
+        f"--callgrind-out-file={folder / PROFILES}",
+    )
     return *valgrind, str(installed.python), "-I", str(installed.syncer)
 
 
@@ -84,7 +106,9 @@ async def measure(installed: Checkout, load: Load, planes: Planes) -> list[Figur
             bench = Counting(each, made.virtual, made.host, made.daemon)
             async with bench.watching():
                 await bench.control("--instr=on")
-                found = [await step(bench.names) for step in (bench.create, bench.update, bench.delete)]
+                found = [
+                    await step(bench.names) for step in (bench.create, bench.update, bench.delete)
+                ]
         return found
 
 
@@ -92,10 +116,16 @@ def ratios(this: Sequence[Figures], other: Sequence[Figures]) -> dict[str, dict[
     """Return the ratios of two installations' figures by phase, and of their sums."""
 
     def ratio(one: Mapping[str, Any], another: Mapping[str, Any]) -> dict[str, float]:
-        return {name: round(one[f"{name}_per_object"] / another[f"{name}_per_object"], 3) for name in COUNTS}
+        return {
+            name: round(one[f"{name}_per_object"] / another[f"{name}_per_object"], 3)
+            for name in COUNTS
+        }
 
     def whole(phases: Sequence[Figures]) -> Figures:
-        return {f"{name}_per_object": sum(each[f"{name}_per_object"] for each in phases) for name in COUNTS}
+        return {
+            f"{name}_per_object": sum(each[f"{name}_per_object"] for each in phases)
+            for name in COUNTS
+        }
 
     by_phase = {one["phase"]: ratio(one, another) for one, another in zip(this, other, strict=True)}
     return {**by_phase, "all": ratio(whole(this), whole(other))}
@@ -106,10 +136,17 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hack/bench/instructions", description=__doc__)
     add = parser.add_argument
     add("--kind", choices=sorted(RESOURCES), help="what is written (configmaps, with --life pods)")
-    add("--life", action="store_true", help="the whole life of pods: simulate scheduler and kubelet")
+    add(
+        "--life", action="store_true", help="the whole life of pods: simulate scheduler and kubelet"
+    )
     add("-n", type=int, default=300, help="objects (300)")
     add("--size", type=int, default=1000, help="bytes of content an object (1000)")
-    add("--against", type=checkout_or_commit, metavar="COMMIT", help="a commit, or the path of another checkout")
+    add(
+        "--against",
+        type=checkout_or_commit,
+        metavar="COMMIT",
+        help="a commit, or the path of another checkout",
+    )
     options = parser.parse_args(arguments)
     if options.life and options.kind not in (None, "pods"):
         parser.error(f"--life is of pods, not of {options.kind}")
@@ -133,7 +170,10 @@ def main() -> None:
         with fresh_planes() as planes:
             found.append(uvloop.run(measure(installed, load, planes)))
         for figures in found[-1]:
-            print(json.dumps({"installation": name, "commit": installed.commit, **figures}), flush=True)
+            print(
+                json.dumps({"installation": name, "commit": installed.commit, **figures}),
+                flush=True,
+            )
     if options.against:
         print(json.dumps({"phase": "ratios", "ratios": ratios(*found)}))
 

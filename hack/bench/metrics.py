@@ -1,4 +1,6 @@
-"""Measure metrics: CPU of recording an object, and CPU, series and memory of a scrape; JSON lines."""
+"""Measure metrics: CPU of recording an object, and CPU, series and memory of a scrape;
+JSON lines.
+"""
 
 import argparse
 import gc
@@ -11,14 +13,33 @@ from prometheus_client import generate_latest
 from hack.bench.store import rss
 from syncer.observe.metrics import Metrics, SyncerMetrics
 
-ROUNDS, COUNT = 5, 20_000
+ROUNDS = 5
+COUNT = 20_000
 #: The syncers that are enabled by default.
-SYNCERS = ("configmaps", "endpoints", "events", "ingresses", "namespaces", "nodes", "pods", "secrets", "services")
+SYNCERS = (
+    "configmaps",
+    "endpoints",
+    "events",
+    "ingresses",
+    "namespaces",
+    "nodes",
+    "pods",
+    "secrets",
+    "services",
+)
 
 
 def show(what: str, **figures: float) -> None:
     """Print a line."""
-    print(json.dumps({"bench": "metrics", "what": what, **{key: round(value, 3) for key, value in figures.items()}}))
+    print(
+        json.dumps(
+            {
+                "bench": "metrics",
+                "what": what,
+                **{key: round(value, 3) for key, value in figures.items()},
+            }
+        )
+    )
 
 
 def per_call(step: Callable[[], object]) -> float:
@@ -73,13 +94,17 @@ def fleet(clusters: int) -> None:
     start = time.process_time()
     page = generate_latest(metrics.registry)
     taken = time.process_time() - start
-    show("scrape", clusters=clusters, series=page.count(b"\n"), cpu_ms=taken * 1e3, mb=memory / 2**20)
+    show(
+        "scrape", clusters=clusters, series=page.count(b"\n"), cpu_ms=taken * 1e3, mb=memory / 2**20
+    )
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--clusters", type=int, default=100, help="virtual clusters of the fleet (100)")
+    parser.add_argument(
+        "--clusters", type=int, default=100, help="virtual clusters of the fleet (100)"
+    )
     clusters = parser.parse_args().clusters
     metrics = Metrics(version="bench")
     single(metrics.syncer("vc", "configmaps"))

@@ -35,12 +35,19 @@ from syncer.resources.kinds import CONFIG_MAPS
 NAMES = ("one", "two")
 NAMESPACE = "shop"
 ADMISSION = "admissionregistration.k8s.io/v1"
-POLICIES = Resource(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
-BINDINGS = Resource(
-    ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+POLICIES = Resource(
+    ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
 )
-#: Concurrent creations of red ones, and healthy ones before those that count.
-CONCURRENCY, WARM_UP = 16, 20
+BINDINGS = Resource(
+    ADMISSION,
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)
+#: Concurrent creations of red ones.
+CONCURRENCY = 16
+#: Healthy ones before those that count.
+WARM_UP = 20
 #: Polling interval, in seconds.
 POLL = 0.2
 
@@ -48,7 +55,12 @@ POLL = 0.2
 def config_map(name: str, color: str) -> Obj:
     """Return a ConfigMap of some size."""
     metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"color": color, "text": "x" * 1000}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"color": color, "text": "x" * 1000},
+    }
 
 
 @dataclass
@@ -69,8 +81,12 @@ class Tenant:
 class Bench:
     """A run of the benchmark."""
 
-    def __init__(self, options: argparse.Namespace, tenants: list[Tenant], host: SideClient) -> None:
-        self.options, self.tenants, self.host = options, tenants, host
+    def __init__(
+        self, options: argparse.Namespace, tenants: list[Tenant], host: SideClient
+    ) -> None:
+        self.options = options
+        self.tenants = tenants
+        self.host = host
         self._arrived: dict[str, asyncio.Future[float]] = {}
         self._numbers = iter(range(1_000_000))
 
@@ -90,14 +106,29 @@ class Bench:
     # -- the red ones ------------------------------------------------------------------------------
 
     async def _refuse_red(self) -> None:
-        rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
-        red = {"expression": "!has(object.data) || !('color' in object.data) || object.data.color != 'red'"}
-        spec = {"matchConstraints": {"resourceRules": rules}, "validations": [{**red, "message": "no red here"}]}
+        rules = [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["configmaps"],
+            }
+        ]
+        has_no_color = "!has(object.data) || !('color' in object.data)"
+        red = {"expression": f"{has_no_color} || object.data.color != 'red'"}
+        spec = {
+            "matchConstraints": {"resourceRules": rules},
+            "validations": [{**red, "message": "no red here"}],
+        }
         for resource, body in (
             (POLICIES, spec),
             (BINDINGS, {"policyName": "no-red", "validationActions": ["Deny"]}),
         ):
-            named = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "no-red"}}
+            named = {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "metadata": {"name": "no-red"},
+            }
             await self.host.create(resource, {**named, "spec": body})
         trial = config_map("trial", "red")
         trial["metadata"]["namespace"] = f"vc-{NAMES[0]}"
@@ -130,7 +161,8 @@ class Bench:
         now = await asyncio.to_thread(tenant.daemon.calls)
         while now != before:
             await asyncio.sleep(5 * POLL)
-            before, now = now, await asyncio.to_thread(tenant.daemon.calls)
+            before = now
+            now = await asyncio.to_thread(tenant.daemon.calls)
 
     async def _relieve(self, tenant: Tenant) -> None:
         names = iter(range(self.options.failing))
@@ -168,7 +200,9 @@ class Bench:
         return max(at - written, 0.0) * 1000
 
     async def _watch(self) -> None:
-        async with self.host.watch(CONFIG_MAPS, selector="vsyncer.dev/cluster", resource_version="0") as events:
+        async with self.host.watch(
+            CONFIG_MAPS, selector="vsyncer.dev/cluster", resource_version="0"
+        ) as events:
             async for batch in events:
                 now = time.perf_counter()
                 for event in batch:
@@ -178,7 +212,11 @@ class Bench:
                         arrived.set_result(now)
 
     def _figures(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"bench": "parked", "failing": self.options.failing, "n": self.options.n}
+        found: dict[str, Any] = {
+            "bench": "parked",
+            "failing": self.options.failing,
+            "n": self.options.n,
+        }
         for name, burdened in (("without", False), ("with", True)):
             times = [taken for tenant in self.tenants for taken in tenant.latencies[burdened]]
             points = statistics.quantiles(times, n=100)
@@ -223,7 +261,9 @@ def daemon_of(name: str, plane: ControlPlane, host: ControlPlane, folder: Path) 
     return Daemon(config, own)
 
 
-async def measure(options: argparse.Namespace, pair: list[ControlPlane], folder: Path) -> dict[str, Any]:
+async def measure(
+    options: argparse.Namespace, pair: list[ControlPlane], folder: Path
+) -> dict[str, Any]:
     """Start the daemons and run the benchmark."""
     *virtuals, host = pair
     tenants = [

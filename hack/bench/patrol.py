@@ -34,7 +34,8 @@ from syncer.testing.objects import configmap, namespace
 
 #: The contents of each object.
 TEXT = "x" * 1000
-CLUSTER, HOME = "vc", "vc-ns"
+CLUSTER = "vc"
+HOME = "vc-ns"
 KIND = "configmaps"
 
 
@@ -42,8 +43,11 @@ KIND = "configmaps"
 
 
 async def serve(folder: Path, count: int) -> None:
-    """Serve a virtual cluster with this number of ConfigMaps, and a host, until standard input ends."""
-    virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
+    """Serve a virtual cluster with this number of ConfigMaps, and a host,
+    until standard input ends.
+    """
+    virtual = ApiServer(seed="virtual")
+    host = ApiServer(seed="host")
     host.put(namespace(HOME))
     for number in range(count):
         virtual.put(configmap(f"object-{number:06d}", {"text": TEXT}))
@@ -89,7 +93,11 @@ def configured(folder: Path) -> SyncerConfig:
 async def in_step(folder: Path) -> AsyncIterator[tuple[Process, ClusterPair]]:
     """Yield a process and its pair once both sides are in step."""
     config = configured(folder)
-    async with prepared(config, config.cluster()) as (process, pair), process.running(), helped_by(process.work()):
+    async with (
+        prepared(config, config.cluster()) as (process, pair),
+        process.running(),
+        helped_by(process.work()),
+    ):
         try:
             await settle(process, quiet=2.0)
             yield process, pair
@@ -130,7 +138,10 @@ async def scanned(process: Process, pair: ClusterPair, *, fresh: bool) -> tuple[
 
 def show(what: str, **figures: Any) -> None:
     """Print a line."""
-    rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
+    rounded = {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in figures.items()
+    }
     print(json.dumps({"bench": "patrol", "what": what, **rounded}), flush=True)
 
 
@@ -140,20 +151,31 @@ async def measure(folder: Path, scans: int) -> None:
         cpu, scan = await scanned(process, pair, fresh=False)
         show("first scan", pairs=scan.verified, cpu_s=cpu)
         for fresh, number in ((False, 10), (True, 5)):
-            before, times = requests(process), list[float]()
+            before = requests(process)
+            times = list[float]()
             for _ in range(number):
                 cpu, scan = await scanned(process, pair, fresh=fresh)
                 times.append(cpu)
-            figures = {"pairs": scan.verified + scan.skipped, "cpu_s": median(times), "cpu_s_max": max(times)}
+            figures = {
+                "pairs": scan.verified + scan.skipped,
+                "cpu_s": median(times),
+                "cpu_s_max": max(times),
+            }
             what = "scan from fresh lists" if fresh else "scan of the stores, unchanged"
-            show(what, **figures, requests=(requests(process) - before) / number, skipped=scan.skipped)
+            show(
+                what,
+                **figures,
+                requests=(requests(process) - before) / number,
+                skipped=scan.skipped,
+            )
         await steady(process, pair, scans)
 
 
 async def steady(process: Process, pair: ClusterPair, scans: int) -> None:
     """Print the memory over many scans, every tenth from fresh lists."""
     gc.collect()
-    before, highest = rss(), 0.0
+    before = rss()
+    highest = 0.0
     for number in range(scans):
         await scanned(process, pair, fresh=number % 10 == 9)
         highest = max(highest, rss())

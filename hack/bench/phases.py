@@ -17,7 +17,8 @@ from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 
-NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
+NAMESPACE = "shop"
+HOST_NAMESPACE = "vc-shop"
 RESOURCES = {resource.plural: resource for resource in (CONFIG_MAPS, SECRETS, SERVICES, PODS)}
 MARK = "vsyncer.dev/cluster=shop.vc-shop"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -42,14 +43,16 @@ class Load:
     rate: float = 0.0
     #: Concurrent writers.
     concurrency: int = 16
-    #: For Pods only: simulate scheduler and kubelet, until they are Ready, and until they have ended.
+    #: For Pods only: simulate scheduler and kubelet, until they are Ready, and until they have
+    #: ended.
     life: bool = False
     #: The prefix of the objects' names.
     prefix: str = "object"
 
     def make(self, name: str, revision: int) -> Obj:
         """Return an object."""
-        resource, text = RESOURCES[self.kind], "x" * self.size
+        resource = RESOURCES[self.kind]
+        text = "x" * self.size
         annotations = {"revision": str(revision)}
         metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
         obj: Obj = {"apiVersion": "v1", "kind": resource.kind, "metadata": metadata}
@@ -114,7 +117,8 @@ class Reading:
     @classmethod
     def of(cls, daemon: Daemon) -> "Reading":
         """Read the daemon; the CPU last, since reading its metrics costs it some."""
-        calls, futile = daemon.calls(), daemon.total("syncer_futile_writes_total")
+        calls = daemon.calls()
+        futile = daemon.total("syncer_futile_writes_total")
         return cls(calls, futile, daemon.cpu(), time.perf_counter())
 
 
@@ -122,7 +126,10 @@ class Bench:
     """A daemon under a load. Each phase returns its figures."""
 
     def __init__(self, load: Load, virtual: SideClient, host: SideClient, daemon: Daemon) -> None:
-        self.load, self.virtual, self.host, self.daemon = load, virtual, host, daemon
+        self.load = load
+        self.virtual = virtual
+        self.host = host
+        self.daemon = daemon
         self.resource = RESOURCES[load.kind]
         self.names = [f"{load.prefix}-{number:06d}" for number in range(load.n)]
         self.waiting = Waiting()
@@ -150,18 +157,22 @@ class Bench:
         start = time.perf_counter()
         self.daemon.start()
         still = await asyncio.to_thread(self.daemon.wait_still)
-        cpu, nothing = self.daemon.cpu(), Reading({}, 0.0, 0.0, start)
+        cpu = self.daemon.cpu()
+        nothing = Reading({}, 0.0, 0.0, start)
         return self._figures("restart", self.load.n, nothing, seconds=still - start, cpu=cpu)
 
     async def idle(self, seconds: float) -> Figures:
         """Measure a rest."""
         before = Reading.of(self.daemon)
         await asyncio.sleep(seconds)
-        cpu, passed = self.daemon.cpu(), time.perf_counter() - before.at
+        cpu = self.daemon.cpu()
+        passed = time.perf_counter() - before.at
         figures = self._figures("idle", self.load.n, before, seconds=passed, cpu=cpu)
         return figures | {"cpu_percent": round(100 * figures["cpu_s"] / figures["seconds"], 3)}
 
-    async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
+    async def _phase(
+        self, phase: str, names: Sequence[str], write: Write, arrival: Arrival
+    ) -> Figures:
         """Write objects, wait until all have arrived and the daemon is idle."""
         before = Reading.of(self.daemon)
         await self._write(names, write, arrival)
@@ -179,7 +190,8 @@ class Bench:
             await self.waiting.done.wait()
 
     async def _write_all(self, names: Sequence[str], write: Write) -> None:
-        load, queue = self.load, iter(enumerate(names))
+        load = self.load
+        queue = iter(enumerate(names))
         begin = time.perf_counter()
 
         async def writer() -> None:
@@ -201,8 +213,11 @@ class Bench:
 
     # -- figures -----------------------------------------------------------------------------------
 
-    def _figures(self, phase: str, n: int, before: Reading, *, seconds: float, cpu: float) -> Figures:
-        used, now = cpu - before.cpu, Reading.of(self.daemon)
+    def _figures(
+        self, phase: str, n: int, before: Reading, *, seconds: float, cpu: float
+    ) -> Figures:
+        used = cpu - before.cpu
+        now = Reading.of(self.daemon)
         sent = {name: round(count - before.calls.get(name, 0)) for name, count in now.calls.items()}
         figures = {
             "phase": phase,
@@ -258,7 +273,9 @@ class Bench:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch arrivals while the block runs; with `life`, watch the virtual side, too, and simulate the kubelet."""
+        """Watch arrivals while the block runs; with `life`, watch the virtual side, too,
+        and simulate the kubelet.
+        """
         helpers = [self._watch(self.host, HOST_NAMESPACE, MARK)]
         if self.load.life:
             helpers.append(self._watch(self.virtual, NAMESPACE, ""))

@@ -65,7 +65,8 @@ def table(stacks: Mapping[tuple[str, ...], int], cpu_us: float) -> Iterator[str]
 
     `cpu_us` is the CPU time of an object in microseconds, which is shared out.
     """
-    own, total = Counter[str](), Counter[str]()
+    own = Counter[str]()
+    total = Counter[str]()
     for stack, count in stacks.items():
         own[stack[-1]] += count
         for frame in set(stack):
@@ -74,6 +75,7 @@ def table(stacks: Mapping[tuple[str, ...], int], cpu_us: float) -> Iterator[str]
     yield f"{samples} samples"
     yield f"{'own %':>6} {'own µs':>7} {'total %':>8} {'total µs':>8}  function"
     for frame, count in own.most_common(TOP):
-        part, whole = count / samples, total[frame] / samples
+        part = count / samples
+        whole = total[frame] / samples
         figures = f"{100 * part:6.1f} {cpu_us * part:7.1f} {100 * whole:8.1f} {cpu_us * whole:8.1f}"
         yield f"{figures}  {frame}"

@@ -1,6 +1,8 @@
-"""The kubelet's relay: its CPU a megabyte beside a bare relay's, by turns, and its memory for many open logs.
+"""The kubelet's relay: its CPU a megabyte beside a bare relay's, by turns, and its memory for many
+open logs.
 
-Both relays have TLS on both sides, with a client certificate, on uvloop, each in a process of its own.
+Both relays have TLS on both sides, with a client certificate, on uvloop, each in a process of its
+own.
 """
 
 import asyncio
@@ -37,9 +39,11 @@ from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
 
 SETTINGS = Settings("shop", "vc-shop", SingleNamespace(cluster="shop", namespace="vc-shop"))
-NODE, POD = "node", Key("web", "front")
+NODE = "node"
+POD = Key("web", "front")
 HOST_KEY = SETTINGS.names.to_host(PODS, POD)
-REQUEST = f"GET /containerLogs/{POD.namespace}/{POD.name}/main?follow=true HTTP/1.1\r\nHost: node\r\n\r\n".encode()
+PATH = f"/containerLogs/{POD.namespace}/{POD.name}/main?follow=true"
+REQUEST = f"GET {PATH} HTTP/1.1\r\nHost: node\r\n\r\n".encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 PIECE = b"x" * (32 << 10)
 #: Bytes of a log whose end is asked for.
@@ -90,7 +94,9 @@ async def anywhere(namespace: str) -> bool:
 
 
 async def serve(kind: str, folder: Path, upstream: int) -> None:
-    """Run a relay to a port until stdin ends; print its port, and answer each line with CPU and memory."""
+    """Run a relay to a port until stdin ends; print its port,
+    and answer each line with CPU and memory.
+    """
     if kind == "ours":
         spare_memory()
     serving = Serving.of((folder / "server.crt").read_bytes(), (folder / "server.key").read_bytes())
@@ -100,7 +106,10 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
     if kind == "ours":
         login = Login(endpoint, ca=Material(path=folder / "ca.crt"), token="t")
         dialer = Dialer(endpoint, LoginCredentials(login))
-        virtual, host = (SideClient(str(side), side, Answers(), dialer=dialer) for side in (Side.VIRTUAL, Side.HOST))
+        virtual, host = (
+            SideClient(str(side), side, Answers(), dialer=dialer)
+            for side in (Side.VIRTUAL, Side.HOST)
+        )
         server = KubeletServer(
             SETTINGS,
             virtual,
@@ -128,7 +137,8 @@ class Bare(asyncio.Protocol):
     """Passes bytes to another server and back, and nothing more."""
 
     def __init__(self, upstream: int, tls: ssl.SSLContext) -> None:
-        self.upstream, self.tls = upstream, tls
+        self.upstream = upstream
+        self.tls = tls
         self.other: Any = None
         self.early = b""
 
@@ -187,7 +197,8 @@ class Process:
     """A relay's process."""
 
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
-        self._process, self.port = process, port
+        self._process = process
+        self.port = port
 
     async def usage(self) -> dict[str, float]:
         """Return its seconds of CPU and its bytes of memory."""
@@ -230,7 +241,9 @@ async def measure(megabytes: int, turns: int, logs: int) -> dict[str, Any]:
         issued.configure_cert(tls)
         of_source = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         issued.configure_cert(of_source)
-        source = await asyncio.start_server(lambda r, w: _source(r, w, megabytes), "127.0.0.1", 0, ssl=of_source)
+        source = await asyncio.start_server(
+            lambda r, w: _source(r, w, megabytes), "127.0.0.1", 0, ssl=of_source
+        )
         port: int = source.sockets[0].getsockname()[1]
         cpu: dict[str, list[float]] = {"bare": [], "ours": []}
         for turn in range(2 * turns):
@@ -253,8 +266,12 @@ async def measure(megabytes: int, turns: int, logs: int) -> dict[str, Any]:
     }
 
 
-async def _source(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, megabytes: int) -> None:
-    """Write a log: a line if it is followed quietly, a short one if its end is asked for, else many bytes."""
+async def _source(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, megabytes: int
+) -> None:
+    """Write a log: a line if it is followed quietly, a short one if its end is asked for,
+    else many bytes.
+    """
     head = await reader.readuntil(b"\r\n\r\n")
     writer.write(HEAD)
     if b"tailLines" in head:
@@ -320,8 +337,12 @@ async def _follow(port: int, tls: ssl.SSLContext) -> asyncio.StreamWriter:
 
 @click.group(invoke_without_command=True)
 @click.option("--megabytes", default=200, show_default=True, help="Size of a log.")
-@click.option("--turns", default=3, show_default=True, help="Measurements of each relay; the median counts.")
-@click.option("--logs", default=500, show_default=True, help="Number of logs that are followed at once.")
+@click.option(
+    "--turns", default=3, show_default=True, help="Measurements of each relay; the median counts."
+)
+@click.option(
+    "--logs", default=500, show_default=True, help="Number of logs that are followed at once."
+)
 @click.pass_context
 def main(context: click.Context, megabytes: int, turns: int, logs: int) -> None:
     """Measure the kubelet's relay beside a bare one, and print JSON."""

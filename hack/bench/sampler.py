@@ -4,12 +4,12 @@
 
 This file runs in the interpreter of the installation that is measured, and imports the standard
 library alone. The kernel sends a signal each time that the process has used some CPU time, at most
-once a tick (4 ms as a rule). So neither waiting nor other processes are sampled. When the command ends,
-`FOLDER/PID.json` has the stacks, and the sample of each signal: the time by `time.perf_counter`,
-which is the same in all processes, and the number of its stack.
+once a tick (4 ms as a rule). So neither waiting nor other processes are sampled. When the command
+ends, `FOLDER/PID.json` has the stacks, and the sample of each signal: the time by
+`time.perf_counter`, which is the same in all processes, and the number of its stack.
 
-Python runs the handler at the next chance: where a function begins, a loop turns, or a call returns.
-Where a function has only just begun, the time was its caller's.
+Python runs the handler at the next chance: where a function begins, a loop turns, or a call
+returns. Where a function has only just begun, the time was its caller's.
 """
 
 import dis

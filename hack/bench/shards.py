@@ -1,9 +1,11 @@
-"""Simulate replicas that share many virtual clusters, in virtual time, with the real Leases, members and ranks.
+"""Simulate replicas that share many virtual clusters, in virtual time, with the real Leases,
+members and ranks.
 
-The host is an in-process API server. A virtual cluster is a name: its caches are filled after the seconds of CPU that
-`hack/bench/fleet` has measured for its start, one after another, and work on it takes no time. A JSON line for each
-event: for how long a shard had no leader, how many virtual clusters are led by another replica than before, and
-the cost of the Leases for the host's API server. Ends with 1 if one was led by two.
+The host is an in-process API server. A virtual cluster is a name: its caches are filled after the
+seconds of CPU that `hack/bench/fleet` has measured for its start, one after another, and work on it
+takes no time. A JSON line for each event: for how long a shard had no leader, how many virtual
+clusters are led by another replica than before, and the cost of the Leases for the host's API
+server. Ends with 1 if one was led by two.
 """
 
 import asyncio
@@ -28,7 +30,8 @@ from syncer.testing import ApiServer
 from syncer.testing.in_process import MemoryTransport
 from syncer.testing.objects import namespace
 
-HOME, FLEET = "vsyncer", "fleet"
+HOME = "vsyncer"
+FLEET = "fleet"
 #: CPU seconds of the start of a virtual cluster (`hack/bench/fleet`).
 START_SECONDS = 0.046
 #: Seconds of rest in which requests are counted.
@@ -73,11 +76,13 @@ class World:
 
     async def settled(self) -> None:
         """Wait until nothing has changed hands for a minute."""
-        before, since = dict(self.leader), now()
+        before = dict(self.leader)
+        since = now()
         while now() < since + 60 or len(self.leader) < self.shards:
             await asyncio.sleep(1)
             if self.leader != before:
-                before, since = dict(self.leader), now()
+                before = dict(self.leader)
+                since = now()
 
 
 def now() -> float:
@@ -90,7 +95,8 @@ class Wire(MemoryTransport):
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world.host, name)
-        self._world, self._name = world, name
+        self._world = world
+        self._name = name
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request."""
@@ -104,7 +110,8 @@ class Replica:
     """The part of a replica in the shards, and the state of its caches."""
 
     def __init__(self, world: World, name: str) -> None:
-        self._world, self.name = world, name
+        self._world = world
+        self.name = name
         world.replicas[name] = self
         client = SideClient("host", Side.HOST, Wire(world, name))
         rng = random.Random(name)
@@ -134,7 +141,11 @@ class Replica:
 
     def assigned(self) -> None:
         """Fill the caches of the shards that are kept, one after another."""
-        names = {number: name for name in self._world.clusters if (number := self.shards.shard(name)) >= 0}
+        names = {
+            number: name
+            for name in self._world.clusters
+            if (number := self.shards.shard(name)) >= 0
+        }
         kept = {shard for shard, name in names.items() if self.shards.keeps(name)}
         self._filled = {shard: at for shard, at in self._filled.items() if shard in kept}
         at = max([now(), *self._filled.values()])
@@ -177,7 +188,8 @@ class Report:
         await self._world.settled()
         led = self._world.led()
         moved = sum(bool(before) and led[name] != before for name, before in self._led.items())
-        gaps, self._led = sorted(self._world.gaps), led
+        gaps = sorted(self._world.gaps)
+        self._led = led
         self._world.gaps.clear()
         kept = [replica.kept() for replica in self._world.replicas.values()]
         by_replica = Counter(led.values())
@@ -207,7 +219,10 @@ async def simulate(clusters: int, shards: int, replicas: int) -> bool:
     await report.after("all start")
     world.requests.clear()
     await asyncio.sleep(REST_SECONDS)
-    rates = {f"{verb}s_a_second": round(number / REST_SECONDS, 1) for verb, number in sorted(world.requests.items())}
+    rates = {
+        f"{verb}s_a_second": round(number / REST_SECONDS, 1)
+        for verb, number in sorted(world.requests.items())
+    }
     await report.after("rest", **rates)
     await next(iter(world.replicas.values())).kill()
     await report.after("one is killed")

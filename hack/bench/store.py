@@ -1,4 +1,6 @@
-"""Measure the cache: CPU of an event, an echo and a read, and bytes of an object; a JSON line each."""
+"""Measure the cache: CPU of an event, an echo and a read, and bytes of an object;
+a JSON line each.
+"""
 
 import gc
 import json
@@ -16,7 +18,10 @@ COUNT = 20_000
 
 def configmap(number: int) -> Obj:
     """Return a ConfigMap of 1 KB as an API server sends it."""
-    fields = {"f:data": {".": {}, "f:text": {}, "f:revision": {}}, "f:metadata": {"f:labels": {"f:app": {}}}}
+    fields = {
+        "f:data": {".": {}, "f:text": {}, "f:revision": {}},
+        "f:metadata": {"f:labels": {"f:app": {}}},
+    }
     manager = {"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields}
     metadata = {
         "name": f"object-{number:06d}",
@@ -50,7 +55,16 @@ def per_item(items: Iterable[object], step: Callable[[object], object]) -> float
 
 def show(what: str, **figures: float) -> None:
     """Print a line."""
-    print(json.dumps({"bench": "store", "what": what, "n": COUNT, **{key: round(v, 2) for key, v in figures.items()}}))
+    print(
+        json.dumps(
+            {
+                "bench": "store",
+                "what": what,
+                "n": COUNT,
+                **{key: round(v, 2) for key, v in figures.items()},
+            }
+        )
+    )
 
 
 def main() -> None:

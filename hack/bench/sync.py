@@ -101,9 +101,8 @@ def parse() -> argparse.Namespace:
         why = "has all phases already" if options.against else "is missing"
         parser.error(f"--against {why}: leave out {', '.join(wrong)}")
     if options.against and options.n < 2 * compare.PARTS:
-        parser.error(
-            f"-n {options.n}: with --against, at least {2 * compare.PARTS}: two in each of the parts of a turn"
-        )
+        least = f"at least {2 * compare.PARTS}: two in each of the parts of a turn"
+        parser.error(f"-n {options.n}: with --against, {least}")
     if options.life and options.kind != "pods":
         parser.error("--life needs --kind pods")
     return options

@@ -1,5 +1,6 @@
-"""Measure the CPU of a request: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
-Then the memory of connections: idle ones, and once each has carried a request and a response of a megabyte.
+"""Measure the CPU of a request: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its
+own. Then the memory of connections: idle ones, and once each has carried a request and a response
+of a megabyte.
 
 Each variant runs in its own process against the same server, which runs in another; a JSON line for
 each variant.
@@ -32,12 +33,18 @@ from syncer.clusters.login import Login, Material
 from syncer.clusters.pool import CONNECTIONS
 from syncer.clusters.transport import Endpoint, HttpRequest, Transport
 
-REPLY_BYTES, BODY_BYTES, LARGE_BYTES = 4600, 3000, 1_000_000
+REPLY_BYTES = 4600
+BODY_BYTES = 3000
+LARGE_BYTES = 1_000_000
 #: The query of a request that is answered with a large object.
 LARGE = b"?large"
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
 #: variant → event loop, and True to go through the client (including encoding and decoding JSON)
-VARIANTS = {"transport": ("uvloop", False), "asyncio": ("asyncio", False), "client": ("uvloop", True)}
+VARIANTS = {
+    "transport": ("uvloop", False),
+    "asyncio": ("asyncio", False),
+    "client": ("uvloop", True),
+}
 MEMORY = "memory"
 SELF = (sys.executable, "-m", "hack.bench.transport")
 Run = Callable[[Any], Any]
@@ -50,7 +57,8 @@ class Server(asyncio.Protocol):
         """Keep the transport for the responses."""
         self._transport = transport
         self._parser = httptools.HttpRequestParser(self)
-        self._reply, self._large_reply = _reply(REPLY_BYTES), _reply(LARGE_BYTES)
+        self._reply = _reply(REPLY_BYTES)
+        self._large_reply = _reply(LARGE_BYTES)
         self._large = False
 
     def data_received(self, data: bytes) -> None:
@@ -68,14 +76,19 @@ class Server(asyncio.Protocol):
 
 def _reply(size: int) -> bytes:
     body = json.dumps(config_map(size)).encode()
-    head = f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    fields = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return f"HTTP/1.1 201 Created\r\n{fields}\r\n".encode() + body
 
 
 def config_map(size: int) -> Obj:
     """Return a ConfigMap of about this size in bytes, in values of 100."""
     data = {f"key-{index}": "x" * 100 for index in range((size - 200) // 112)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": data}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "shop"},
+        "data": data,
+    }
 
 
 async def serve(directory: Path) -> None:
@@ -96,9 +109,11 @@ async def measure(directory: Path, variant: str, n: int, concurrency: int) -> di
     transport = _transport(directory)
     send = _by_client(transport) if through_client else _bare(transport)
     await _repeat(send, n // 10, concurrency)
-    cpu, wall = time.process_time(), time.perf_counter()
+    cpu = time.process_time()
+    wall = time.perf_counter()
     await _repeat(send, n, concurrency)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    cpu = time.process_time() - cpu
+    wall = time.perf_counter() - wall
     await transport.close()
     return {
         "bench": "transport",
@@ -112,10 +127,13 @@ async def measure(directory: Path, variant: str, n: int, concurrency: int) -> di
 async def measure_memory(directory: Path, n: int) -> dict[str, object]:
     """Return the memory that ``n`` connections take that are open at a time."""
     spare_memory()
-    transport, path = _transport(directory), CONFIGMAPS.collection("shop")
-    small, large = json.dumps(config_map(BODY_BYTES)).encode(), json.dumps(config_map(LARGE_BYTES)).encode()
+    transport = _transport(directory)
+    path = CONFIGMAPS.collection("shop")
+    small = json.dumps(config_map(BODY_BYTES)).encode()
+    large = json.dumps(config_map(LARGE_BYTES)).encode()
     await transport.send(HttpRequest("POST", path, body=small))
-    before, found = rss(), {}
+    before = rss()
+    found = {}
     for step, request in (
         ("idle", HttpRequest("POST", path, body=small)),
         ("after_large_requests", HttpRequest("POST", path, body=large)),
@@ -131,7 +149,9 @@ async def measure_memory(directory: Path, n: int) -> dict[str, object]:
 
 def _transport(directory: Path) -> Transport:
     endpoint = Endpoint("127.0.0.1", int((directory / "port").read_text()))
-    return HttpTransport(endpoint, LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem"))))
+    return HttpTransport(
+        endpoint, LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem")))
+    )
 
 
 def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
@@ -140,7 +160,8 @@ def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
 
 
 def _by_client(transport: Transport) -> Callable[[], Awaitable[object]]:
-    cluster, obj = SideClient("host", Side.HOST, transport), config_map(BODY_BYTES)
+    cluster = SideClient("host", Side.HOST, transport)
+    obj = config_map(BODY_BYTES)
     return lambda: cluster.create(CONFIGMAPS, obj)
 
 
@@ -168,7 +189,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.part is None:
         return _all(options)
-    part, directory = options.part[0], Path(options.part[1])
+    part = options.part[0]
+    directory = Path(options.part[1])
     if part == "server":
         return uvloop.run(serve(directory))
     if part == MEMORY:
@@ -187,7 +209,15 @@ def _all(options: argparse.Namespace) -> None:
                 server.poll() is None or sys.exit("the server did not start")
                 time.sleep(0.05)
             for variant in [options.variant] if options.variant else [*VARIANTS, MEMORY]:
-                arguments = ["-n", str(options.n), "-c", str(options.concurrency), "--part", variant, directory]
+                arguments = [
+                    "-n",
+                    str(options.n),
+                    "-c",
+                    str(options.concurrency),
+                    "--part",
+                    variant,
+                    directory,
+                ]
                 subprocess.run([*SELF, *arguments], check=True, timeout=SECONDS)
         finally:
             server.kill()

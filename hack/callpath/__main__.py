@@ -23,7 +23,9 @@ def parse() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/measure", description=__doc__)
     parser.add_argument("-n", type=int, default=10, help="ConfigMaps that are counted (10)")
-    parser.add_argument("--calls", action="store_true", help="print the calls, each below its caller")
+    parser.add_argument(
+        "--calls", action="store_true", help="print the calls, each below its caller"
+    )
     parser.add_argument("--against", type=checkout, metavar="PATH", help="another checkout")
     return parser.parse_args()
 

@@ -53,13 +53,16 @@ def _by(call_path: Iterable[Step], *, depth: int) -> dict[str, dict[str, int]]:
 
 
 def ratios(this: dict[str, Any], other: dict[str, Any]) -> dict[str, float | None]:
-    """Return the figures of this checkout divided by those of the other; None for a division by zero."""
+    """Return the figures of this checkout divided by those of the other;
+    None for a division by zero.
+    """
     names = ("calls", "files", "resumptions")
     return {name: round(this[name] / other[name], 3) if other[name] else None for name in names}
 
 
 def tree(call_path: Iterable[Step]) -> Iterator[str]:
-    """Yield a line for each step, indented below its caller, with the places of definition and call.
+    """Yield a line for each step, indented below its caller, with the places of definition and
+    call.
 
     A resumption begins with ``~``; functions called by asyncio have no caller.
     """

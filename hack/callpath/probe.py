@@ -78,7 +78,8 @@ class Monitoring:
 
     def start(self, report: Start) -> None:
         """Start to report, for this thread."""
-        monitoring, thread = self._monitoring, threading.get_ident()
+        monitoring = self._monitoring
+        thread = threading.get_ident()
 
         def reporter(resumed: bool) -> Callable[..., None]:
             def reported(*_: object) -> None:
@@ -87,7 +88,8 @@ class Monitoring:
 
             return reported
 
-        events, tool = monitoring.events, monitoring.PROFILER_ID
+        events = monitoring.events
+        tool = monitoring.PROFILER_ID
         resumptions = (events.PY_RESUME, events.PY_THROW)
         monitoring.use_tool_id(tool, "hack/measure")
         monitoring.register_callback(tool, events.PY_START, reporter(False))
@@ -173,7 +175,8 @@ class Recorder:
     def _file(self, code: CodeType) -> str | None:
         """Return the file of a code object, relative to the package; None for code outside."""
         if code not in self._files:
-            path, testing = Path(code.co_filename), self.folder / "testing"
+            path = Path(code.co_filename)
+            testing = self.folder / "testing"
             inside = path.is_relative_to(self.folder) and not path.is_relative_to(testing)
             self._files[code] = str(path.relative_to(self.folder)) if inside else None
         return self._files[code]
@@ -190,7 +193,9 @@ class ObservedProtocol(asyncio.Protocol):
     """The daemon's protocol of a connection, whose traffic a recorder sees."""
 
     def __init__(self, inner: Any, recorder: Recorder, pattern: re.Pattern[bytes]) -> None:
-        self.inner, self._recorder, self._pattern = inner, recorder, pattern
+        self.inner = inner
+        self._recorder = recorder
+        self._pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -234,8 +239,12 @@ class ObservedProtocol(asyncio.Protocol):
 class ObservedTransport:
     """A transport of asyncio whose first bytes of a POST end the recording."""
 
-    def __init__(self, inner: asyncio.BaseTransport, protocol: ObservedProtocol, recorder: Recorder) -> None:
-        self._inner, self._protocol, self._recorder = inner, protocol, recorder
+    def __init__(
+        self, inner: asyncio.BaseTransport, protocol: ObservedProtocol, recorder: Recorder
+    ) -> None:
+        self._inner = inner
+        self._protocol = protocol
+        self._recorder = recorder
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -17,8 +17,10 @@ from syncer.testing.objects import configmap, namespace
 HOST_NAMESPACE = "vc-shop"
 #: ConfigMaps that are copied before those that are recorded.
 WARM_UP = 20
-#: Seconds without a request after which the daemon is idle, and the timeout for a copy.
-REST, PATIENCE = 0.3, 120.0
+#: Seconds without a request after which the daemon is idle.
+REST = 0.3
+#: The timeout for a copy, in seconds.
+PATIENCE = 120.0
 #: Polling interval for a copy, in seconds.
 POLL = 0.02
 
@@ -37,7 +39,8 @@ class CallPaths:
 
 async def measure(python: Path, count: int) -> CallPaths:
     """Record `count` ConfigMaps, one after the other, in the daemon installed for `python`."""
-    virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
+    virtual = ApiServer(seed="virtual")
+    host = ApiServer(seed="host")
     host.put(namespace(HOST_NAMESPACE))
     virtual.put(namespace("shop"))
     with tempfile.TemporaryDirectory(prefix="syncer-measure-") as name:

@@ -23,8 +23,8 @@ PLATFORMS = ("linux/amd64", "linux/arm64")
     "--base",
     metavar="IMAGE",
     default="",
-    help="An image with Python, pip and venv. By default the Dockerfile's; where that can't be pulled, one of Debian's "
-    "packages.",
+    help="An image with Python, pip and venv. By default the Dockerfile's; where that can't be "
+    "pulled, one of Debian's packages.",
 )
 @click.option("--tag", metavar="TAG", default=TAG, show_default=True, help="The image's name.")
 @click.option(
@@ -32,19 +32,22 @@ PLATFORMS = ("linux/amd64", "linux/arm64")
     type=click.Choice(PLATFORMS),
     default=f"linux/{archive.architecture()}",
     show_default=True,
-    help="Another one than this machine's runs in an emulator, which root on Linux gets from Debian's packages.",
+    help="Another one than this machine's runs in an emulator, which root on Linux gets from "
+    "Debian's packages.",
 )
 @click.option("--node", is_flag=True, help="Load it into the running node of hack/node, too.")
 @click.option(
     "--measure",
     is_flag=True,
-    help="Run it once between two real API servers, read-only, without capabilities and as another user: seconds until "
-    "it is ready, and MB at rest. hack/bench/image has the median of several runs.",
+    help="Run it once between two real API servers, read-only, without capabilities and as "
+    "another user: seconds until it is ready, and MB at rest. hack/bench/image has the median of "
+    "several runs.",
 )
 def main(base: str, tag: str, platform: str, node: bool, measure: bool) -> None:
     """Build the container image of the daemon.
 
-    Writes an archive that `docker load` and `hack/node load` take, with an SBOM beside it, to build/image.
+    Writes an archive that `docker load` and `hack/node load` take, with an SBOM beside it, to
+    build/image.
     """
     architecture = platform.partition("/")[2]
     with emulated(architecture), engine() as found:
@@ -53,12 +56,17 @@ def main(base: str, tag: str, platform: str, node: bool, measure: bool) -> None:
         summary = saved.as_json()
         if measure:
             with fresh_planes() as planes:
-                summary |= {name: round(figure, 2) for name, figure in measured(found, tag, planes).items()}
+                summary |= {
+                    name: round(figure, 2) for name, figure in measured(found, tag, planes).items()
+                }
     if node:
         outside.load(NodeSite.here(), [saved.archive])
     click.echo(json.dumps(summary))
     added = summary["added"]["compressed_bytes"]
-    click.echo(f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed, {added / 1e6:.1f} of it ours", err=True)
+    click.echo(
+        f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed, {added / 1e6:.1f} of it ours",
+        err=True,
+    )
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ _SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy")
 def bases(engine: Engine, architecture: str) -> tuple[str, str]:
     """Return the tags of the base and of the builder's base, made and loaded once.
 
-    The builder's also has the settings that this machine's pip reaches its index with; no file of it is in the image
-    of the daemon.
+    The builder's also has the settings that this machine's pip reaches its index with; no file of
+    it is in the image of the daemon.
 
     Args:
         engine: Loads them.
@@ -29,9 +29,12 @@ def bases(engine: Engine, architecture: str) -> tuple[str, str]:
     Raises:
         Failed: They can't be made.
     """
-    tar = debian.root(f"python-{_SUITE}-{architecture}", _PACKAGES, suite=_SUITE, architecture=architecture)
+    tar = debian.root(
+        f"python-{_SUITE}-{architecture}", _PACKAGES, suite=_SUITE, architecture=architecture
+    )
     made = f"{_SUITE}-{architecture}-{tar.stat().st_mtime_ns:x}"
-    base, builder = f"vsyncer.dev/python:{made}", f"vsyncer.dev/python-with-pip:{made}"
+    base = f"vsyncer.dev/python:{made}"
+    builder = f"vsyncer.dev/python-with-pip:{made}"
     if engine.has(builder):
         return base, builder
     lower = Image([base], base=tar, architecture=architecture)

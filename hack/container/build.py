@@ -49,7 +49,8 @@ class Saved:
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         files = {"archive": str(self.archive), "sbom": str(self.bill)}
-        added, packages = self.layers[1:], Counter[str]()
+        added = self.layers[1:]
+        packages = Counter[str]()
         for each in added:
             packages.update(each.packages)
         return {
@@ -72,8 +73,8 @@ def build(engine: Engine, tag: str, *, architecture: str, base: str = "") -> Non
         engine: Builds it.
         tag: Its name.
         architecture: ``amd64`` or ``arm64``.
-        base: An image with Python, pip and venv. By default the Dockerfile's; where that can't be pulled, one of
-            Debian's packages.
+        base: An image with Python, pip and venv. By default the Dockerfile's; where that can't be
+            pulled, one of Debian's packages.
 
     Raises:
         Failed: The build failed.
@@ -87,7 +88,9 @@ def build(engine: Engine, tag: str, *, architecture: str, base: str = "") -> Non
         more = ["--network=host"]
     _log(f"building {tag}")
     given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
-    engine.run("build", f"--platform=linux/{architecture}", *more, *given, f"--tag={tag}", str(THIS.folder))
+    engine.run(
+        "build", f"--platform=linux/{architecture}", *more, *given, f"--tag={tag}", str(THIS.folder)
+    )
 
 
 def save(engine: Engine, tag: str, architecture: str) -> Saved:
@@ -99,13 +102,21 @@ def save(engine: Engine, tag: str, architecture: str) -> Saved:
     identity = engine.run("image", "inspect", "--format={{.Id}}", tag)
     name = f"{tag.rpartition('/')[2].replace(':', '-')}-{architecture}"
     archive, bill, stamp = (OUTPUT / f"{name}.{end}" for end in ("tar.gz", "cdx.json", "id"))
-    if not (stamp.exists() and stamp.read_text() == f"{tag} {identity}" and archive.exists() and bill.exists()):
+    if not (
+        stamp.exists()
+        and stamp.read_text() == f"{tag} {identity}"
+        and archive.exists()
+        and bill.exists()
+    ):
         _log(f"writing {archive.name}")
         plain = OUTPUT / f"{name}.tar"
         engine.run("save", f"--output={plain}", tag)
         try:
             _list_packages(plain, tag, bill)
-            with plain.open("rb") as read, gzip.GzipFile(archive, "wb", compresslevel=6, mtime=0) as write:
+            with (
+                plain.open("rb") as read,
+                gzip.GzipFile(archive, "wb", compresslevel=6, mtime=0) as write,
+            ):
                 shutil.copyfileobj(read, write, 1 << 20)
         finally:
             plain.unlink()
@@ -119,11 +130,21 @@ def programs(lock: str) -> Path:
     Raises:
         Failed: They can't be installed.
     """
-    folder, wanted = THIS.folder / ".venv" / "image", LOCKS / lock
-    stamp, digest = folder / "made-from", hashlib.sha256(wanted.read_bytes()).hexdigest()
+    folder = THIS.folder / ".venv" / "image"
+    wanted = LOCKS / lock
+    stamp = folder / "made-from"
+    digest = hashlib.sha256(wanted.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         venv.create(folder, clear=True, with_pip=True)
-        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r"]
+        command = [
+            str(folder / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--require-hashes",
+            "-r",
+        ]
         done = run([*command, str(wanted)])
         if done.returncode:
             raise Failed(f"{wanted.name} can't be installed:\n{done.stderr.strip()[-2000:]}")
@@ -133,8 +154,17 @@ def programs(lock: str) -> Path:
 
 def _list_packages(archive: Path, tag: str, into: Path) -> None:
     name, _, version = tag.rpartition(":")
-    command = [str(programs("programs.lock") / "syft"), "scan", "--quiet", f"docker-archive:{archive}"]
-    command += [f"--source-name={name}", f"--source-version={version}", f"--output=cyclonedx-json={into}"]
+    command = [
+        str(programs("programs.lock") / "syft"),
+        "scan",
+        "--quiet",
+        f"docker-archive:{archive}",
+    ]
+    command += [
+        f"--source-name={name}",
+        f"--source-version={version}",
+        f"--output=cyclonedx-json={into}",
+    ]
     done = run(command, env={**os.environ, **_OFFLINE})
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-2000:]}")
@@ -149,7 +179,8 @@ def _pulls(engine: Engine, image: str, architecture: str) -> bool:
     """Return True if the image can be pulled."""
     done = engine.command("pull", "--quiet", f"--platform=linux/{architecture}", image)
     if done.returncode:
-        _log(f"{image} can't be pulled ({done.stderr.strip().splitlines()[-1]}); the base is made of Debian's packages")
+        why = done.stderr.strip().splitlines()[-1]
+        _log(f"{image} can't be pulled ({why}); the base is made of Debian's packages")
     return not done.returncode
 
 

@@ -1,9 +1,9 @@
 """Copy the files of this Python that a virtual environment needs to run into an empty root folder.
 
-A step of the Dockerfile, run by the Python of the base: ``collect.py VENV ROOT``. The copy has the interpreter, its
-standard library, the shared libraries of both and of the environment, certificates and accounts; no shell, no
-package manager. Each Debian package that a file is from is noted as in distroless images (``/var/lib/dpkg/status.d``),
-where scanners look, with its licence.
+A step of the Dockerfile, run by the Python of the base: ``collect.py VENV ROOT``. The copy has the
+interpreter, its standard library, the shared libraries of both and of the environment, certificates
+and accounts; no shell, no package manager. Each Debian package that a file is from is noted as in
+distroless images (``/var/lib/dpkg/status.d``), where scanners look, with its licence.
 """
 
 import compileall
@@ -21,16 +21,39 @@ from py_compile import PycInvalidationMode
 USER = 65532
 #: How long a program of the base may take.
 SECONDS = 600
-#: Parts of the standard library that no daemon needs: tests, tools of developers, terminals, windows, pip.
+#: Parts of the standard library that no daemon needs: tests, tools of developers, terminals,
+#: windows, pip.
 UNUSED = (
-    *("__pycache__", "site-packages", "dist-packages", "config-*", "test", "tests", "idlelib", "lib2to3", "ensurepip"),
-    *("pydoc_data", "tkinter", "turtle*", "venv", "curses", "_curses*.so", "_tkinter*.so", "_gdbm*.so", "_dbm*.so"),
+    *(
+        "__pycache__",
+        "site-packages",
+        "dist-packages",
+        "config-*",
+        "test",
+        "tests",
+        "idlelib",
+        "lib2to3",
+        "ensurepip",
+    ),
+    *(
+        "pydoc_data",
+        "tkinter",
+        "turtle*",
+        "venv",
+        "curses",
+        "_curses*.so",
+        "_tkinter*.so",
+        "_gdbm*.so",
+        "_dbm*.so",
+    ),
     *("readline*.so", "_test*.so", "xxlimited*.so"),
 )
 #: Loaded by glibc when a thread is cancelled or ends, and by no program's header.
 LOADED_LATE = ("libgcc_s.so.1",)
 TEXTS = {
-    "etc/passwd": f"root:x:0:0:root:/:/sbin/nologin\nsyncer:x:{USER}:{USER}:syncer:/:/sbin/nologin\n",
+    "etc/passwd": (
+        f"root:x:0:0:root:/:/sbin/nologin\nsyncer:x:{USER}:{USER}:syncer:/:/sbin/nologin\n"
+    ),
     "etc/group": f"root:x:0:\nsyncer:x:{USER}:\n",
     "etc/nsswitch.conf": "hosts: files dns\n",
 }
@@ -39,7 +62,13 @@ CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 #: A file of the package whose script writes the certificates.
 CERTIFICATES_FROM = Path("/usr/sbin/update-ca-certificates")
 SYSTEM = (
-    *("/etc/os-release", "/etc/debian_version", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ssl/openssl.cnf"),
+    *(
+        "/etc/os-release",
+        "/etc/debian_version",
+        "/etc/ld.so.conf",
+        "/etc/ld.so.conf.d",
+        "/etc/ssl/openssl.cnf",
+    ),
     CERTIFICATES,
 )
 #: Folders, with their modes. A plugin's packages go into a folder below the first.
@@ -63,7 +92,9 @@ class Root:
     def copy(self, path: Path) -> None:
         """Copy a file or a folder, with the file that a link leads to."""
         if path.is_dir():
-            shutil.copytree(path, self._at(path), symlinks=True, ignore=shutil.ignore_patterns(*UNUSED))
+            shutil.copytree(
+                path, self._at(path), symlinks=True, ignore=shutil.ignore_patterns(*UNUSED)
+            )
             self.copied |= {file for file in path.rglob("*") if self._at(file).is_file()}
             return
         real = path.resolve()
@@ -108,14 +139,19 @@ def libraries(programs: Iterable[Path]) -> Iterator[Path]:
 def _run(*command: str) -> "subprocess.CompletedProcess[str]":
     """Run a program, whether it fails or not; its error output is shown at once."""
     try:
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
+        return subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS
+        )
     except subprocess.TimeoutExpired as late:
         output = (late.stdout or b"").decode(errors="replace")
-        sys.exit(f"{' '.join(command)}: not done after {SECONDS} s; its output ends with:\n{output[-1000:]}")
+        end = output[-1000:]
+        sys.exit(f"{' '.join(command)}: not done after {SECONDS} s; its output ends with:\n{end}")
 
 
 def note_packages(root: Root) -> None:
-    """Note each Debian package that a copied file is from, with its licence; nothing on another base."""
+    """Note each Debian package that a copied file is from, with its licence;
+    nothing on another base.
+    """
     if not shutil.which("dpkg-query"):
         return
     # Before Debian 13, packages had files at the former names of folders, such as /lib.
@@ -125,7 +161,9 @@ def note_packages(root: Root) -> None:
         for name in (str(path), str(path).removeprefix("/usr"))
     ]
     found = _run("dpkg-query", "--search", *paths).stdout
-    for package in sorted({line.partition(": ")[0] for line in found.splitlines() if not line.startswith("diversion")}):
+    for package in sorted(
+        {line.partition(": ")[0] for line in found.splitlines() if not line.startswith("diversion")}
+    ):
         name = package.partition(":")[0]
         status = _run("dpkg-query", "--status", package)
         status.check_returncode()
@@ -136,7 +174,9 @@ def note_packages(root: Root) -> None:
 
 
 def copy_python(root: Root, venv: Path) -> None:
-    """Copy the interpreter, under the names that the environment has for it, and the standard library."""
+    """Copy the interpreter, under the names that the environment has for it,
+    and the standard library.
+    """
     root.copy(Path(sys.executable).resolve())
     for name in (venv / "bin").glob("python*"):
         target = name.parent / name.readlink()
@@ -146,16 +186,22 @@ def copy_python(root: Root, venv: Path) -> None:
 
 
 def copy_libraries(root: Root, venv: Path) -> None:
-    """Copy the shared libraries that the copied programs name, and the extension modules of the environment."""
+    """Copy the shared libraries that the copied programs name,
+    and the extension modules of the environment.
+    """
     programs = [path for path in root.copied if ".so" in path.suffixes or path.parent.name == "bin"]
-    found = {path for path in libraries((*programs, *venv.rglob("*.so*"))) if venv not in path.parents}
+    found = {
+        path for path in libraries((*programs, *venv.rglob("*.so*"))) if venv not in path.parents
+    }
     late = {path.with_name(name) for path in found for name in LOADED_LATE}
     for path in sorted(found | {path for path in late if path.exists()}):
         root.copy(path)
 
 
 def copy_system(root: Root) -> None:
-    """Copy the certificates, to the place where OpenSSL looks, and files that say what this system is."""
+    """Copy the certificates, to the place where OpenSSL looks,
+    and files that say what this system is.
+    """
     for path in map(Path, SYSTEM):
         if path.exists():
             root.copy(path)
@@ -176,9 +222,12 @@ def main() -> None:
         (folder / name).mkdir()
         (folder / name).chmod(mode)
     _run("ldconfig", "-X", "-r", str(folder)).check_returncode()
-    # By content and unchecked: files don't change in an image, and the same files give the same bytecode.
+    # By content and unchecked: files don't change in an image, and the same files give the same
+    # bytecode.
     library = folder / sysconfig.get_path("stdlib").lstrip("/")
-    compileall.compile_dir(library, quiet=1, stripdir=folder, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
+    compileall.compile_dir(
+        library, quiet=1, stripdir=folder, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH
+    )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,12 @@ from hack.realnode.inside import Failed
 _NAMES = {"amd64": "x86_64", "arm64": "aarch64"}
 _FOLDER = "/proc/sys/fs/binfmt_misc"
 #: True if an emulator of this name is registered. The mount is this shell's own.
-_MOUNTED = f"mountpoint --quiet {_FOLDER} || mount -t binfmt_misc binfmt_misc {_FOLDER}; test -e {_FOLDER}/$1"
-#: Registers it with the line of a file, says whether it is, and waits. The mount keeps it registered.
+_MOUNTED = (
+    f"mountpoint --quiet {_FOLDER} || mount -t binfmt_misc binfmt_misc {_FOLDER}; "
+    f"test -e {_FOLDER}/$1"
+)
+#: Registers it with the line of a file, says whether it is, and waits. The mount keeps it
+#: registered.
 _HOLD = f"{_MOUNTED} || cat $2 >{_FOLDER}/register || test -e {_FOLDER}/$1; echo $?; exec cat"
 
 
@@ -23,9 +27,10 @@ _HOLD = f"{_MOUNTED} || cat $2 >{_FOLDER}/register || test -e {_FOLDER}/$1; echo
 def emulated(architecture: str) -> Iterator[None]:
     """Let the whole machine run programs of an architecture for as long as the block runs.
 
-    The kernel opens the emulator at the registration, so that it is found from any root file system. Where the machine
-    itself has binfmt_misc mounted, the registration stays. Nothing is done for this machine's own architecture, nor
-    where the engine belongs to another user: without root, or on another system than Linux.
+    The kernel opens the emulator at the registration, so that it is found from any root file
+    system. Where the machine itself has binfmt_misc mounted, the registration stays. Nothing is
+    done for this machine's own architecture, nor where the engine belongs to another user: without
+    root, or on another system than Linux.
 
     Args:
         architecture: ``amd64`` or ``arm64``.

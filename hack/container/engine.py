@@ -42,7 +42,9 @@ class Engine:
     def answers(self) -> bool:
         """Return True if it runs and there is a client for it."""
         asked = ("version", "--format={{.Server.Version}}")
-        return bool(shutil.which("docker")) and not self._command(*asked, seconds=SECONDS).returncode
+        return (
+            bool(shutil.which("docker")) and not self._command(*asked, seconds=SECONDS).returncode
+        )
 
     def has(self, image: str) -> bool:
         """Return True if the engine has the image."""
@@ -57,7 +59,9 @@ class Engine:
         """
         done = self.command(*arguments)
         if done.returncode:
-            raise Failed(f"docker {' '.join(arguments)}:\n{(done.stdout + done.stderr).strip()[-4000:]}")
+            raise Failed(
+                f"docker {' '.join(arguments)}:\n{(done.stdout + done.stderr).strip()[-4000:]}"
+            )
         return done.stdout.strip()
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -98,7 +102,8 @@ def engine() -> Iterator[Engine]:
         return
     outside.install(_PACKAGES)
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    # Its sockets have short paths, and that of a checkout, or of a test's temporary files, may be long.
+    # Its sockets have short paths, and that of a checkout, or of a test's temporary files, may be
+    # long.
     short = tempfile.TemporaryDirectory(prefix="vsyncer-docker-", dir="/tmp")
     with (OUTPUT / "docker.lock").open("w") as lock, short as folder:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -106,14 +111,19 @@ def engine() -> Iterator[Engine]:
 
 
 def _started(folder: Path) -> Iterator[Engine]:
-    """Yield an engine of this checkout's own; its images are kept, and other files are in the folder."""
-    own, log = Engine(f"unix://{folder}/sock"), folder / "log"
+    """Yield an engine of this checkout's own; its images are kept,
+    and other files are in the folder.
+    """
+    own = Engine(f"unix://{folder}/sock")
+    log = folder / "log"
     command = ["dockerd", f"--host=unix://{folder}/sock", f"--pidfile={folder}/pid", *_NO_NETWORK]
     # The groups of containers, which dockerd makes and leaves.
     groups = [group for root in hierarchies() if not (group := root / "docker").exists()]
     # Of its mounts, none is left at its end.
     apart = ["unshare", "--mount"]
-    process = spawn([*apart, *command, f"--data-root={OUTPUT}/docker", f"--exec-root={folder}/run"], log, folder)
+    process = spawn(
+        [*apart, *command, f"--data-root={OUTPUT}/docker", f"--exec-root={folder}/run"], log, folder
+    )
 
     def is_ready() -> bool:
         if process.poll() is not None:

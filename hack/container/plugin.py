@@ -7,7 +7,15 @@ from tempfile import TemporaryDirectory
 
 from hack.commands import run
 
-_PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile")
+_PIP = (
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--no-deps",
+    "--no-compile",
+)
 
 
 def install(plugin: Path, target: Path) -> None:
@@ -17,8 +25,11 @@ def install(plugin: Path, target: Path) -> None:
         RuntimeError: pip failed, or took too long.
     """
     with TemporaryDirectory() as folder:
-        # A copy: setuptools builds beside the sources, and packs what an earlier build has left there.
-        source = copytree(plugin, Path(folder) / plugin.name, ignore=ignore_patterns("build", "*.egg-info"))
+        # A copy: setuptools builds beside the sources, and packs what an earlier build has left
+        # there.
+        source = copytree(
+            plugin, Path(folder) / plugin.name, ignore=ignore_patterns("build", "*.egg-info")
+        )
         command = [sys.executable, *_PIP, f"--target={target}", str(source)]
         done = run(command)
     if done.returncode:

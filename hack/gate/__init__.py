@@ -1,1 +1,3 @@
-"""What decides about a commit: the stages of ``hack/check`` and ``hack/test``, and the verdict in their last lines."""
+"""What decides about a commit: the stages of ``hack/check`` and ``hack/test``,
+and the verdict in their last lines.
+"""

@@ -1,4 +1,6 @@
-"""Run the stages and give a verdict: ``python -m hack.gate check [--fast]`` or ``test``; see hack/check."""
+"""Run the stages and give a verdict: ``python -m hack.gate check [--fast]`` or ``test``;
+see hack/check.
+"""
 
 import os
 import platform
@@ -21,12 +23,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run the chosen stages; return the exit status."""
     match arguments:
         case ["check"]:
-            chosen, is_all = stages.check_stages(), False
+            chosen = stages.check_stages()
+            is_all = False
         case ["check", "--fast"]:
-            chosen, is_all = stages.check_stages(fast=True), False
+            chosen = stages.check_stages(fast=True)
+            is_all = False
         case ["test"]:
             os.environ["ENVTEST_REQUIRED"] = "1"
-            chosen, is_all = stages.all_stages(), True
+            chosen = stages.all_stages()
+            is_all = True
         case _:
             print("usage: hack/check [--fast], or hack/test", file=sys.stderr)
             return 2
@@ -43,11 +48,17 @@ def _print_environment() -> None:
     names = ("CI", "HOME", "TMPDIR", "KUBEBUILDER_ASSETS", "ENVTEST_DOCKER")
     settings = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}", *settings, sep=", ", flush=True)
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}",
+        *settings,
+        sep=", ",
+        flush=True,
+    )
 
 
 def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
-    """Run the stages in their order; those that mostly wait run beside them until the stage that they end before.
+    """Run the stages in their order; those that mostly wait run beside them until the stage that
+    they end before.
 
     Each lets those beside it go first that were started before.
     """
@@ -61,7 +72,8 @@ def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
             run_folder.mkdir()
             nice = NICE * len(besides)
             if stage.before:
-                print(f"── {stage.name}: runs beside the next ones, and is shown before: {stage.before}", flush=True)
+                how = f"runs beside the next ones, and is shown before: {stage.before}"
+                print(f"── {stage.name}: {how}", flush=True)
                 besides.append(Beside(stage, run_folder, nice=nice))
             else:
                 yield _shown(stage, partial(run, stage, run_folder, nice=nice))
@@ -81,10 +93,13 @@ def _shown(stage: Stage, run: Callable[[], Ran]) -> Ran:
 
 
 def guarded(arguments: Sequence[str]) -> int:
-    """Run the chosen stages; however the run ends, its processes end with it, and the last line is a verdict."""
+    """Run the chosen stages; however the run ends, its processes end with it,
+    and the last line is a verdict.
+    """
     os.chdir(TOP)
     interrupt_on_sigterm()
-    # The stages are ended by it; a job in the background of a shell, and all that it starts, would ignore it.
+    # The stages are ended by it; a job in the background of a shell, and all that it starts, would
+    # ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return main(arguments)

@@ -46,7 +46,9 @@ class Record:
 
     @property
     def is_whole(self) -> bool:
-        """True if pytest ran to its end, and its exit status agrees with the results of the tests."""
+        """True if pytest ran to its end, and its exit status agrees with the results
+        of the tests.
+        """
         expected = 1 if self.of("failed") else 0
         return bool(self.exits) and all(code in (0, expected) for code in self.exits)
 

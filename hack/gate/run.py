@@ -14,17 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from hack.endings import uninterrupted
 from hack.gate import stages
 from hack.gate.record import Record, read
 from hack.gate.stages import PATIENCE, TOP, Stage
 
 #: Lines of output that are shown again at the end, of a failed stage without a failing test.
 _TAIL = 15
-#: How nice a stage is to each that runs beside it and was started before. The third gets a fifth of the processor while
-#: both others want all of it: tests with programs of their own give up after a minute.
+#: How nice a stage is to each that runs beside it and was started before. The third gets a fifth of
+#: the processor while both others want all of it: tests with programs of their own give up after a
+#: minute.
 NICE = 2
-#: Runs a command that is so nice. A stage has a session of its own, and Linux shares the processor between sessions
-#: first (autogroup in sched(7)): how nice a process is counts within its session alone.
+#: Runs a command that is so nice. A stage has a session of its own, and Linux shares the processor
+#: between sessions first (autogroup in sched(7)): how nice a process is counts within its session
+#: alone.
 _NICE = '{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec nice -n "$0" "$@"'
 #: Seconds in which a terminated stage may clean up, such as remove a node.
 GRACE = 20.0
@@ -36,7 +39,8 @@ class Ran:
 
     stage: Stage
     seconds: float
-    #: CPU seconds of all its processes that ended and were waited for: not of what a daemon of the system did for it.
+    #: CPU seconds of all its processes that ended and were waited for: not of what a daemon of the
+    #: system did for it.
     cpu: float
     code: int
     #: Its last lines.
@@ -45,13 +49,18 @@ class Ran:
 
     @property
     def unexplained(self) -> bool:
-        """True if it failed without a failing test: a step, a build, or a run of pytest that did not end well.
+        """True if it failed without a failing test: a step, a build, or a run of pytest that did
+        not end well.
 
         1 is the exit status of failing tests, and of nothing else.
         """
         if not self.stage.tests:
             return self.code != 0
-        return not self.record.is_whole or self.code not in (0, 1) or (self.code == 1 and not self.record.of("failed"))
+        return (
+            not self.record.is_whole
+            or self.code not in (0, 1)
+            or (self.code == 1 and not self.record.of("failed"))
+        )
 
 
 def show(line: str) -> None:
@@ -60,7 +69,9 @@ def show(line: str) -> None:
 
 
 def run(stage: Stage, folder: Path, *, nice: int = 0, say: Callable[[str], None] = show) -> Ran:
-    """Run a stage, whose record goes into the folder; ``nice`` lets those that run beside it go first."""
+    """Run a stage, whose record goes into the folder;
+    ``nice`` lets those that run beside it go first.
+    """
     started = time.monotonic()
     command = stage.command
     if nice:
@@ -111,45 +122,57 @@ class Beside:
 _running: set["subprocess.Popen[str]"] = set()
 
 
-def execute(command: Sequence[str], folder: Path, cwd: Path, say: Callable[[str], None] = show) -> Done:
+def execute(
+    command: Sequence[str], folder: Path, cwd: Path, say: Callable[[str], None] = show
+) -> Done:
     """Run a command for an hour at most.
 
-    Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is a part of sockets'.
+    Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is
+    a part of sockets'.
     """
     temporary = folder / "t"
     temporary.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    _running.add(process)
-    timer = threading.Timer(PATIENCE, _end, [process])
-    timer.start()
+    environment = {**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)}
     tail: deque[str] = deque(maxlen=_TAIL)
+    process: subprocess.Popen[str] | None = None
+    timer: threading.Timer | None = None
     try:
+        with uninterrupted():
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            _running.add(process)
+        timer = threading.Timer(PATIENCE, _end, [process])
+        timer.daemon = True
+        timer.start()
         for line in process.stdout or ():
             say(line)
             tail.append(line.rstrip())
         code, cpu = _wait(process)
         return Done(code, list(tail), cpu)
     finally:
-        timer.cancel()
-        if process.poll() is None:
-            _end(process)
-            process.wait()
-        _running.discard(process)
+        if timer is not None:
+            timer.cancel()
+        if process is not None:
+            if process.poll() is None:
+                _end(process)
+                process.wait()
+            _running.discard(process)
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _wait(process: "subprocess.Popen[str]") -> tuple[int, float]:
-    """Wait for a process; return its exit status, and the CPU seconds of it and of those that it waited for."""
+    """Wait for a process; return its exit status,
+    and the CPU seconds of it and of those that it waited for.
+    """
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except ChildProcessError:  # it was ended from another thread

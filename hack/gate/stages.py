@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-#: Seconds after which a stage that does nothing special is ended; none takes a quarter of it on a quiet machine.
+#: Seconds after which a stage that does nothing special is ended; none takes a quarter of it on a
+#: quiet machine.
 PATIENCE = 3600.0
 _TWO = ("--numprocesses=2", "--dist=worksteal")
-#: A module's servers and daemon belong to its tests. They come in the order of tests/conftest.py, the long ones first.
+#: A module's servers and daemon belong to its tests. They come in the order of tests/conftest.py,
+#: the long ones first.
 _MODULES = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
 _RECORDER = TOP / "hack" / "gate" / "recorder"
 
@@ -28,7 +30,8 @@ class Stage:
     tests: bool = False
     #: How often it is tried: what fetches from a network may fail once.
     tries: int = 1
-    #: The stage that it ends before, if it mostly waits: it runs beside those until there, which let it go first.
+    #: The stage that it ends before, if it mostly waits: it runs beside those until there, which
+    #: let it go first.
     before: str = ""
 
 
@@ -43,7 +46,9 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of all stages: nothing in it is left to chance, and no real part may be missing."""
+    """Return the environment of all stages: nothing in it is left to chance,
+    and no real part may be missing.
+    """
     found = os.environ.get("PYTHONPATH", "")
     return {
         **os.environ,
@@ -68,7 +73,9 @@ def _scripts() -> list[str]:
 
 
 def check_stages(*, fast: bool = False) -> list[Stage]:
-    """Return those that need no real API server; ``fast`` leaves out what takes more than a minute together."""
+    """Return those that need no real API server;
+    ``fast`` leaves out what takes more than a minute together.
+    """
     quick = ("--hypothesis-profile=fast", "-m", "not slow") if fast else ()
     stages = [
         Stage("format", (tool("ruff"), "format", "--check", "--quiet", ".", *_scripts())),
@@ -85,22 +92,34 @@ def check_stages(*, fast: bool = False) -> list[Stage]:
         Stage("the documentation's site", ("hack/docs",)),
         Stage("charts", pytest(*_TWO, "tests/chart"), tests=True),
         Stage("laws", pytest(*_TWO, "tests/laws"), tests=True),
-        Stage("the API server for tests", pytest(*_TWO, "plugins/envtest/tests/apiserver"), tests=True),
+        Stage(
+            "the API server for tests", pytest(*_TWO, "plugins/envtest/tests/apiserver"), tests=True
+        ),
     ]
 
 
 def all_stages() -> list[Stage]:
-    """Return all; the builds first. A node and real API servers mostly wait, and what runs beside them works."""
+    """Return all; the builds first.
+
+    A node and real API servers mostly wait, and what runs beside them works.
+    """
     image = "the container image"
     return [
         *_builds(),
         Stage("a real node", pytest("tests/e2e"), tests=True, before=image),
-        Stage("on real API servers", pytest(*_MODULES, "tests/integration"), tests=True, before=image),
+        Stage(
+            "on real API servers", pytest(*_MODULES, "tests/integration"), tests=True, before=image
+        ),
         *check_stages(),
-        Stage("the whole daemon", pytest(*_MODULES, "tests/flow", "tests/sieve", "tests/hostile"), tests=True),
-        Stage(image, pytest("tests/container"), tests=True),
+        Stage(
+            "the whole daemon",
+            pytest(*_MODULES, "tests/flow", "tests/sieve", "tests/hostile"),
+            tests=True,
+        ),
         Stage("the packages under plugins/", ("hack/plugins",), tests=True),
         *_release(),
+        # The last one: it waits for those that run beside others.
+        Stage(image, pytest("tests/container"), tests=True),
     ]
 
 
@@ -112,7 +131,9 @@ def _release() -> list[Stage]:
 
 
 def _builds() -> list[Stage]:
-    """Return the builds from Go modules; without Go a control plane may come from elsewhere, see hack/controlplane."""
+    """Return the builds from Go modules; without Go a control plane may come from elsewhere,
+    see hack/controlplane.
+    """
     if not shutil.which("go"):
         return []
     tools = Stage("tools for charts", (sys.executable, "-m", "hack.realnode.builds"), tries=3)

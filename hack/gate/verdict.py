@@ -34,7 +34,9 @@ class Verdict:
         return [one for one in self._results("failed") if one.test not in passed]
 
     def try_again(self, folder: Path) -> None:
-        """Run what failed on real servers once more, each alone, in a new process with new servers."""
+        """Run what failed on real servers once more, each alone,
+        in a new process with new servers.
+        """
         real = [one for one in self._results("failed") if stages.is_real(one.test)]
         if len(real) > SECOND_CHANCES:
             return
@@ -53,7 +55,9 @@ class Verdict:
         found = [f"{ran.stage.name} failed" for ran in self.ran if ran.unexplained]
         known = {test for ran in self.ran for test in ran.record.results} if self.is_all else None
         text = QUARANTINE.read_text() if QUARANTINE.exists() else "# at most 0"
-        return found + [f"tests/quarantine.txt: {fault}" for fault in quarantine.faults(text, known)]
+        return found + [
+            f"tests/quarantine.txt: {fault}" for fault in quarantine.faults(text, known)
+        ]
 
     @property
     def is_green(self) -> bool:
@@ -66,13 +70,18 @@ class Verdict:
         for ran in self.ran:
             tally = f": {counts(ran.record.results.values())}" if ran.stage.tests else ""
             bad = " FAILED" if ran.unexplained or ran.record.of("failed") else ""
-            lines.append(f"   {ran.seconds:.0f} s, CPU {ran.cpu:.0f} s  {ran.stage.name}{tally}{bad}")
+            lines.append(
+                f"   {ran.seconds:.0f} s, CPU {ran.cpu:.0f} s  {ran.stage.name}{tally}{bad}"
+            )
         lines += self._slowest()
         for ran in self.ran:
             if ran.unexplained:
                 lines += [f"── the end of: {ran.stage.name} (exit status {ran.code})", *ran.tail]
         for one in self.flaky:
-            lines += [f"── passed when it ran again; the first time {one.test} failed with", one.text]
+            lines += [
+                f"── passed when it ran again; the first time {one.test} failed with",
+                one.text,
+            ]
         lines.append("── verdict")
         lines += [f"{name} {one.test} - {one.reason}" for name, one in self._shown()]
         lines += [f"FAILED: {fault}" for fault in self.faults()]
@@ -85,7 +94,10 @@ class Verdict:
         """Return lines with the files whose tests took longest."""
         costs = {file: cost for ran in self.ran for file, cost in ran.record.costs.items()}
         slowest = sorted(costs, key=lambda file: costs[file].seconds, reverse=True)[:SLOWEST]
-        lines = [f"   {costs[file].seconds:.0f} s, CPU {costs[file].cpu:.0f} s  {file}" for file in slowest]
+        lines = [
+            f"   {costs[file].seconds:.0f} s, CPU {costs[file].cpu:.0f} s  {file}"
+            for file in slowest
+        ]
         return ["── files that took longest", *lines] if lines else []
 
     def _shown(self) -> list[tuple[str, Result]]:

@@ -49,12 +49,15 @@ class Image:
                 tar.addfile(entry)
             for path, source in self.files.items():
                 data = source.encode() if isinstance(source, str) else source.read_bytes()
-                entry = _entry(path, self.modes.get(path, 0o644 if isinstance(source, str) else 0o755))
+                entry = _entry(
+                    path, self.modes.get(path, 0o644 if isinstance(source, str) else 0o755)
+                )
                 entry.size = len(data)
                 tar.addfile(entry, io.BytesIO(data))
             for path, target in self.links.items():
                 entry = _entry(path, 0o777)
-                entry.type, entry.linkname = tarfile.SYMTYPE, target
+                entry.type = tarfile.SYMTYPE
+                entry.linkname = target
                 tar.addfile(entry)
         return buffer.getvalue()
 
@@ -88,7 +91,11 @@ def architecture() -> str:
 
 
 def _config(image: Image, digests: Sequence[str]) -> dict[str, Any]:
-    run: dict[str, Any] = {"Env": [_PATH], "Entrypoint": list(image.entrypoint), "Cmd": list(image.command)}
+    run: dict[str, Any] = {
+        "Env": [_PATH],
+        "Entrypoint": list(image.entrypoint),
+        "Cmd": list(image.command),
+    }
     if image.user:
         run["User"] = image.user
     return {

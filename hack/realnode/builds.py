@@ -48,7 +48,11 @@ def build(folder: str, package: str = ".", *, tests: bool = False, tags: str = "
         return binary
     if not shutil.which("go"):
         raise RuntimeError("no Go here, so no images can be built: https://go.dev/dl")
-    print(f"node: building {binary.name}; the first time may take some minutes", file=sys.stderr, flush=True)
+    print(
+        f"node: building {binary.name}; the first time may take some minutes",
+        file=sys.stderr,
+        flush=True,
+    )
     binary.parent.mkdir(parents=True, exist_ok=True)
     # Under another name first: a build that is cut off leaves nothing that looks like a program.
     new = binary.with_name(f"{binary.name}.{os.getpid()}.new")
@@ -63,10 +67,16 @@ def _command(*, tests: bool, tags: str) -> list[str]:
 
 
 def _binary_path(folder: str, package: str, *, tests: bool, tags: str) -> Path:
-    """Return where a program is kept: below the hash of its module, of how it is built, and of the machine's kind."""
-    sources = sorted(path for path in (_HERE / folder).iterdir() if path.suffix in (".go", ".mod", ".sum"))
+    """Return where a program is kept: below the hash of its module, of how it is built,
+    and of the machine's kind.
+    """
+    sources = sorted(
+        path for path in (_HERE / folder).iterdir() if path.suffix in (".go", ".mod", ".sum")
+    )
     how = [platform.machine(), package, *_command(tests=tests, tags=tags)]
-    digest = hashlib.sha256(b"\0".join([*(path.read_bytes() for path in sources), *(each.encode() for each in how)]))
+    digest = hashlib.sha256(
+        b"\0".join([*(path.read_bytes() for path in sources), *(each.encode() for each in how)])
+    )
     name = folder if package == "." else package.rpartition("/")[2]
     return PROGRAMS / digest.hexdigest()[:16] / (name + (".test" if tests else ""))
 
@@ -109,8 +119,18 @@ def write_images(path: Path) -> None:
         [
             Image([settings.PAUSE], ["/pause"], {"pause": demo}, user="65535:65535"),
             Image([settings.COREDNS], ["/coredns"], {"coredns": build("coredns")}),
-            Image(["vsyncer.dev/busybox:local"], ["/bin/sh"], {"bin/busybox": busybox, **accounts}, links),
-            Image(["vsyncer.dev/web:local"], ["/web"], {"web": demo, "bin/busybox": busybox, **accounts}, links),
+            Image(
+                ["vsyncer.dev/busybox:local"],
+                ["/bin/sh"],
+                {"bin/busybox": busybox, **accounts},
+                links,
+            ),
+            Image(
+                ["vsyncer.dev/web:local"],
+                ["/web"],
+                {"web": demo, "bin/busybox": busybox, **accounts},
+                links,
+            ),
         ],
     )
 

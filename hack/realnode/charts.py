@@ -1,5 +1,5 @@
-"""The images of the chart `virtual-cluster`, under the upstream names that its values have, of this checkout's own
-control-plane binary.
+"""The images of the chart `virtual-cluster`, under the upstream names that its values have, of this
+checkout's own control-plane binary.
 """
 
 from pathlib import Path
@@ -29,8 +29,8 @@ def tag(section: str) -> str:
 
 
 def write_images(path: Path) -> None:
-    """Write the archive of all images but the daemon's. The control plane's are one binary under several names,
-    of which upstream's images have each in the same place.
+    """Write the archive of all images but the daemon's. The control plane's are one binary under
+    several names, of which upstream's images have each in the same place.
     """
     program = "usr/local/bin/controlplane"
     base = Image([], files={program: BINARY})
@@ -43,10 +43,16 @@ def write_images(path: Path) -> None:
         path,
         [
             *(
-                Image([tag(section)], links={f"usr/local/bin/{name}": f"/{program}" for name in programs}, base=base)
+                Image(
+                    [tag(section)],
+                    links={f"usr/local/bin/{name}": f"/{program}" for name in programs},
+                    base=base,
+                )
                 for section, programs in names.items()
             ),
-            Image([tag("kubectl")], ["/bin/kubectl"], links={"bin/kubectl": f"/{program}"}, base=base),
+            Image(
+                [tag("kubectl")], ["/bin/kubectl"], links={"bin/kubectl": f"/{program}"}, base=base
+            ),
             Image([tag("dns")], ["/coredns"], {"coredns": build("coredns")}),
         ],
     )

@@ -32,24 +32,44 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
         name: The tar's name, without its ending.
         packages: The packages beside Debian's essential ones.
         suite: The release.
-        architecture: Debian's name of it, by default this machine's. Another one needs binfmt_misc and an emulator.
+        architecture: Debian's name of it, by default this machine's. Another one needs binfmt_misc
+            and an emulator.
 
     Raises:
         Failed: mmdebstrap can't be installed, or failed.
         Hung: It took too long.
     """
-    tar, stamp = BINARIES / f"{name}.tar", BINARIES / f"{name}.sources"
+    tar = BINARIES / f"{name}.tar"
+    stamp = BINARIES / f"{name}.sources"
     recipe = " ".join((suite, *([architecture] if architecture else ()), *_PATHS, *packages))
     if tar.exists() and stamp.exists() and stamp.read_text() == recipe:
         return tar
-    outside.install(_PACKAGES | (FOREIGN if architecture not in ("", archive.architecture()) else {}))
-    print(f"node: making {tar.name} from Debian's packages, about a minute", file=sys.stderr, flush=True)
+    outside.install(
+        _PACKAGES | (FOREIGN if architecture not in ("", archive.architecture()) else {})
+    )
+    print(
+        f"node: making {tar.name} from Debian's packages, about a minute",
+        file=sys.stderr,
+        flush=True,
+    )
     BINARIES.mkdir(exist_ok=True)
     # Under another name first, so that no run trusts the rest of one that was cut off.
     new = tar.with_name(f"{name}.{os.getpid()}.new.tar")
-    command = ["nice", "mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--keyring={KEYS}"]
+    command = [
+        "nice",
+        "mmdebstrap",
+        "--quiet",
+        "--mode=root",
+        "--variant=essential",
+        f"--keyring={KEYS}",
+    ]
     command += [f"--architectures={architecture}"] if architecture else []
-    command += [*(f"--dpkgopt={path}" for path in _PATHS), f"--include={','.join(packages)}", suite, str(new)]
+    command += [
+        *(f"--dpkgopt={path}" for path in _PATHS),
+        f"--include={','.join(packages)}",
+        suite,
+        str(new),
+    ]
     try:
         done = run(command, seconds=_SECONDS, cwd=BINARIES)
         if done.returncode:

@@ -1,6 +1,8 @@
-"""The program that enforces a node's NetworkPolicies: it watches them, Pods and Namespaces, and sets nftables' rules.
+"""The program that enforces a node's NetworkPolicies: it watches them, Pods and Namespaces, and
+sets nftables' rules.
 
-A pod is held to them once its status tells its address, so a moment after its start; Kubernetes lets networks do so.
+A pod is held to them once its status tells its address, so a moment after its start; Kubernetes
+lets networks do so.
 """
 
 import asyncio
@@ -50,7 +52,12 @@ class Enforcer:
             rules = ruleset(self._policies.values(), list(self._pods.values()), namespaces)
             if rules != set_before:
                 await asyncio.to_thread(
-                    subprocess.run, ["nft", "-f", "-"], input=rules, text=True, check=True, timeout=SECONDS
+                    subprocess.run,
+                    ["nft", "-f", "-"],
+                    input=rules,
+                    text=True,
+                    check=True,
+                    timeout=SECONDS,
                 )
                 set_before = rules
             await self._changed.wait()

@@ -1,5 +1,5 @@
-"""A node, run from inside its namespaces: control plane, containerd, kubelet, kube-proxy, the enforcer of
-NetworkPolicies, CoreDNS, metrics-server.
+"""A node, run from inside its namespaces: control plane, containerd, kubelet, kube-proxy, the
+enforcer of NetworkPolicies, CoreDNS, metrics-server.
 """
 
 import json
@@ -23,7 +23,8 @@ START_SECONDS = 180.0
 RESTART_SECONDS = 1.0
 #: Folders of the machine that containers, kubelet and CNI plugins write to: the node has its own.
 OWN_FOLDERS = ("/var/lib", "/var/log")
-#: Users with a kubeconfig in the node's folder; the second has no rights but those that a role gives it.
+#: Users with a kubeconfig in the node's folder; the second has no rights but those that a role
+#: gives it.
 USERS = ("admin", "daemon")
 #: Settings of a network namespace for a node: packets pass from pod to pod, also across the bridge
 #: through kube-proxy's rules.
@@ -55,7 +56,9 @@ def main() -> None:
             plane.kubeconfig(user, path=site.folder / f"{user}.kubeconfig")
         node = Node(site, plane)
         node.start()
-        site.state.write_text(json.dumps({"kubeconfig": str(site.folder / "admin.kubeconfig"), "url": plane.url}))
+        site.state.write_text(
+            json.dumps({"kubeconfig": str(site.folder / "admin.kubeconfig"), "url": plane.url})
+        )
         while True:
             time.sleep(RESTART_SECONDS)
             node.restart_ended()
@@ -97,7 +100,8 @@ class Node:
     """The programs of a node beside a running control plane."""
 
     def __init__(self, site: NodeSite, plane: ControlPlane) -> None:
-        self._site, self._plane = site, plane
+        self._site = site
+        self._plane = plane
         self._folder = plane.folder
         self._programs: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, Sequence[str]] = {}
@@ -117,23 +121,39 @@ class Node:
         self._plane.kubectl("apply", "-f", "-", stdin=settings.dns())
         self._wait(
             "the node",
-            lambda: "True" in self._get("node", settings.NODE, "{.status.conditions[?(@.type=='Ready')].status}"),
+            lambda: (
+                "True"
+                in self._get(
+                    "node", settings.NODE, "{.status.conditions[?(@.type=='Ready')].status}"
+                )
+            ),
         )
         self._wait(
-            "CoreDNS", lambda: self._get("-n=kube-system", "deployment", "coredns", "{.status.readyReplicas}") == "1"
+            "CoreDNS",
+            lambda: (
+                self._get("-n=kube-system", "deployment", "coredns", "{.status.readyReplicas}")
+                == "1"
+            ),
         )
 
         self._wait("the enforcer of NetworkPolicies", lambda: has_table(policies.TABLE))
         self._wait(
             "metrics-server",
-            lambda: "True" in self._get("apiservice", settings.METRICS_API, "{.status.conditions[*].status}"),
+            lambda: (
+                "True"
+                in self._get("apiservice", settings.METRICS_API, "{.status.conditions[*].status}")
+            ),
         )
 
     def restart_ended(self) -> None:
         """Start the programs again that have ended."""
         for name, command in self._commands.items():
             if (status := self._programs[name].poll()) is not None:
-                print(f"{name} ended with status {status}; it is started again", file=sys.stderr, flush=True)
+                print(
+                    f"{name} ended with status {status}; it is started again",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 self._spawn(name, *command)
 
     def _get(self, *arguments: str) -> str:
@@ -153,8 +173,12 @@ class Node:
 
     def _kubelet(self, binary: Path) -> None:
         address = self._site.addresses[1]
-        self._plane.certificate("kubelet-server", user=settings.NODE, addresses=[settings.NODE, address, "127.0.0.1"])
-        self._plane.certificate("kubelet", user=f"system:node:{settings.NODE}", group="system:nodes")
+        self._plane.certificate(
+            "kubelet-server", user=settings.NODE, addresses=[settings.NODE, address, "127.0.0.1"]
+        )
+        self._plane.certificate(
+            "kubelet", user=f"system:node:{settings.NODE}", group="system:nodes"
+        )
         (self._folder / "resolv.conf").write_text("search .\n")
         config = self._folder / "kubelet.yaml"
         config.write_text(settings.kubelet(self._folder, self._site.cgroup))
@@ -173,7 +197,11 @@ class Node:
         config = self._folder / "kube-proxy.yaml"
         config.write_text(settings.kube_proxy(self._plane.certificate_kubeconfig("kube-proxy")))
         self._spawn(
-            "kube-proxy", str(binary), "kube-proxy", f"--config={config}", f"--hostname-override={settings.NODE}"
+            "kube-proxy",
+            str(binary),
+            "kube-proxy",
+            f"--config={config}",
+            f"--hostname-override={settings.NODE}",
         )
 
     def _enforcer(self) -> None:
@@ -183,14 +211,20 @@ class Node:
 
     def _metrics_server(self) -> None:
         """Start metrics-server beside the kubelet; as a pod it would be the same."""
-        name, address = "metrics-server.kube-system.svc", self._site.addresses[1]
+        name = "metrics-server.kube-system.svc"
+        address = self._site.addresses[1]
         self._plane.certificate("metrics-server-serving", user=name, addresses=[name])
-        self._plane.certificate("metrics-server", user="system:metrics-server", group="system:masters")
+        self._plane.certificate(
+            "metrics-server", user="system:metrics-server", group="system:masters"
+        )
         kubeconfig = self._plane.certificate_kubeconfig("metrics-server")
         self._spawn(
             "metrics-server",
             str(builds.metrics_server()),
-            *(f"--{kind}kubeconfig={kubeconfig}" for kind in ("", "authentication-", "authorization-")),
+            *(
+                f"--{kind}kubeconfig={kubeconfig}"
+                for kind in ("", "authentication-", "authorization-")
+            ),
             f"--secure-port={settings.METRICS_PORT}",
             f"--tls-cert-file={self._folder / 'metrics-server-serving.crt'}",
             f"--tls-private-key-file={self._folder / 'metrics-server-serving.key'}",
@@ -204,7 +238,8 @@ class Node:
     def _spawn(self, name: str, *command: str) -> None:
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._programs[name], self._commands[name] = process, command
+        self._programs[name] = process
+        self._commands[name] = command
         self._site.pid_file(name).write_text(str(process.pid))
 
     def _log(self, name: str) -> Path:
@@ -223,7 +258,16 @@ class Node:
 
 def load(archive: Path) -> None:
     """Import the images of an archive into containerd."""
-    run("ctr", f"--address={settings.CRI_SOCKET}", "-n", "k8s.io", "images", "import", "--no-unpack", str(archive))
+    run(
+        "ctr",
+        f"--address={settings.CRI_SOCKET}",
+        "-n",
+        "k8s.io",
+        "images",
+        "import",
+        "--no-unpack",
+        str(archive),
+    )
 
 
 def wait(what: str, is_so: Callable[[], bool]) -> None:

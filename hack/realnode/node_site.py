@@ -63,7 +63,9 @@ class NodeSite:
         return self.folder / "state.json"
 
     def pid_file(self, program: str) -> Path:
-        """Return the file with the process id of a program, such as ``kubelet``, as the node numbers it."""
+        """Return the file with the process id of a program, such as ``kubelet``,
+        as the node numbers it.
+        """
         return self.folder / f"{program}.pid"
 
     def ready(self) -> dict[str, Any] | None:
@@ -75,12 +77,21 @@ class NodeSite:
         return found
 
     def make_cgroups(self) -> None:
-        """Make the control group, in each hierarchy of version 1 or in the only one of version 2."""
+        """Make the control group, in each hierarchy of version 1 or in the only one
+        of version 2.
+        """
         for root in hierarchies():
             group = root / self.cgroup.lstrip("/")
             group.mkdir(exist_ok=True)
-            for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new group of version 1, so nothing could run in it
-                if (root / name).exists() and (group / name).exists() and not (group / name).read_text().strip():
+            for name in (
+                "cpuset.cpus",
+                "cpuset.mems",
+            ):  # empty in a new group of version 1, so nothing could run in it
+                if (
+                    (root / name).exists()
+                    and (group / name).exists()
+                    and not (group / name).read_text().strip()
+                ):
                     (group / name).write_text((root / name).read_text())
 
     def remove(self) -> None:
@@ -97,7 +108,9 @@ class NodeSite:
 
 
 def hierarchies() -> list[Path]:
-    """Return the roots of control groups: of version 2, or those of version 1 that the kubelet uses."""
+    """Return the roots of control groups: of version 2,
+    or those of version 1 that the kubelet uses.
+    """
     if (_CGROUPS / "cgroup.controllers").exists():
         return [_CGROUPS]
     return [path for path in _CGROUPS.iterdir() if path.is_dir() and not path.is_symlink()]

@@ -26,8 +26,10 @@ PACKAGES = {
     "iproute2": "ip",
     "busybox-static": "/bin/busybox",
 }
-#: Seconds to wait for another apt-get, and for an installation.
-_LOCK_SECONDS, _INSTALL_SECONDS = 300, 1200.0
+#: Seconds to wait for another apt-get.
+_LOCK_SECONDS = 300
+#: Seconds to wait for an installation.
+_INSTALL_SECONDS = 1200.0
 #: Settings of the whole machine that a kubelet changes.
 KUBELET_SETTINGS = (
     "vm/overcommit_memory",
@@ -53,7 +55,11 @@ def why_not() -> str:
 
 def missing_packages(packages: Mapping[str, str] = PACKAGES) -> list[str]:
     """Return the packages of Debian that are missing."""
-    return [name for name, program in packages.items() if not shutil.which(program) and not Path(program).exists()]
+    return [
+        name
+        for name, program in packages.items()
+        if not shutil.which(program) and not Path(program).exists()
+    ]
 
 
 def up(site: NodeSite) -> dict[str, str]:
@@ -119,7 +125,8 @@ def down(site: NodeSite) -> None:
 
 
 def load(site: NodeSite, archives: Sequence[Path]) -> None:
-    """Import image archives, as ``docker save`` writes them, compressed or not, into the running node.
+    """Import image archives, as ``docker save`` writes them, compressed or not, into the running
+    node.
 
     Raises:
         Failed: No node runs, or an archive is none.
@@ -135,12 +142,24 @@ def load(site: NodeSite, archives: Sequence[Path]) -> None:
             str(archive),
         ]  # --force: one that isn't compressed as it is
         with subprocess.Popen(plain, stdout=subprocess.PIPE) as read:
-            command = ["ctr", "--address=/run/containerd/containerd.sock", "-n", "k8s.io", "images", "import", "-"]
+            command = [
+                "ctr",
+                "--address=/run/containerd/containerd.sock",
+                "-n",
+                "k8s.io",
+                "images",
+                "import",
+                "-",
+            ]
             inside(site, command, read.stdout, seconds=SECONDS)
 
 
 def inside(
-    site: NodeSite, command: Sequence[str], stdin: IO[bytes] | None = None, *, seconds: float | None = None
+    site: NodeSite,
+    command: Sequence[str],
+    stdin: IO[bytes] | None = None,
+    *,
+    seconds: float | None = None,
 ) -> None:
     """Run a command in the namespaces of the node.
 
@@ -156,7 +175,9 @@ def inside(
     try:
         done = subprocess.run(enter(site, command), stdin=stdin, check=False, timeout=seconds)
     except subprocess.TimeoutExpired as late:
-        raise Failed(f"{' '.join(command)}: not done after {seconds:g} s, see above for its output") from late
+        raise Failed(
+            f"{' '.join(command)}: not done after {seconds:g} s, see above for its output"
+        ) from late
     if done.returncode:
         raise Failed(f"{' '.join(command)} ended with status {done.returncode}")
 
@@ -167,7 +188,16 @@ def enter(site: NodeSite, command: Sequence[str]) -> list[str]:
     Raises:
         Failed: No node runs.
     """
-    return ["nsenter", f"--target={_first(site)}", "--net", "--mount", "--pid", "--ipc", "--", *command]
+    return [
+        "nsenter",
+        f"--target={_first(site)}",
+        "--net",
+        "--mount",
+        "--pid",
+        "--ipc",
+        "--",
+        *command,
+    ]
 
 
 def enter_network(site: NodeSite) -> list[str]:
@@ -212,15 +242,32 @@ def install(packages: Mapping[str, str] = PACKAGES) -> None:
 
 
 def spawn(site: NodeSite) -> None:
-    """Start the node in namespaces of its own, apart from this process, and wait until it has begun.
+    """Start the node in namespaces of its own, apart from this process, and wait until it has
+    begun.
 
     Raises:
         Failed: It ended.
     """
-    apart = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
+    apart = [
+        "unshare",
+        "--net",
+        "--mount",
+        "--pid",
+        "--ipc",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ]
     command = [*apart, sys.executable, "-m", "hack.realnode.first", site.name]
     # The shell notes its own process id, which is that of the command.
-    noted = ["sh", "-c", 'echo $$ >"$1"; shift; exec "$@"', "node", str(site.folder / "pid"), *command]
+    noted = [
+        "sh",
+        "-c",
+        'echo $$ >"$1"; shift; exec "$@"',
+        "node",
+        str(site.folder / "pid"),
+        *command,
+    ]
     temporary = site.folder / "tmp"  # of the control plane, which goes with the node's other files
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}
@@ -258,7 +305,9 @@ def check_alive(site: NodeSite) -> None:
         Failed: It has.
     """
     if pid_of(site) is None:
-        raise Failed(f"the node ended:\n{(site.folder / 'node.log').read_text(errors='replace')[-2000:]}")
+        raise Failed(
+            f"the node ended:\n{(site.folder / 'node.log').read_text(errors='replace')[-2000:]}"
+        )
 
 
 def is_apart(site: NodeSite) -> bool:
@@ -270,7 +319,10 @@ def is_apart(site: NodeSite) -> bool:
     check_alive(site)
     first = first_of(pid_of(site) or 0)
     try:
-        return first is not None and Path(f"/proc/{first}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+        return (
+            first is not None
+            and Path(f"/proc/{first}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+        )
     except FileNotFoundError:
         return False
 
@@ -330,7 +382,8 @@ def save_settings(site: NodeSite) -> None:
 def restore_settings(site: NodeSite) -> None:
     """Restore the settings of the machine that the kubelet has changed."""
     for name in KUBELET_SETTINGS:
-        saved, path = site.folder / "sysctl" / name.replace("/", "."), Path("/proc/sys") / name
+        saved = site.folder / "sysctl" / name.replace("/", ".")
+        path = Path("/proc/sys") / name
         with contextlib.suppress(OSError):
             if saved.read_text() != path.read_text():
                 path.write_text(saved.read_text())

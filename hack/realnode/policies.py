@@ -1,9 +1,11 @@
 """NetworkPolicies as rules of nftables, by the rules of
-https://kubernetes.io/docs/concepts/services-networking/network-policies/: enforced by a node's network.
+https://kubernetes.io/docs/concepts/services-networking/network-policies/: enforced by a node's
+network.
 
-A pod that a policy selects has a chain for each direction that its policies isolate: it accepts what any of them
-allows, and drops the rest. As with other networks, established connections go on, a pod always reaches itself, and
-the node its pods; connections to the node are egress like others. Only IPv4 is known here.
+A pod that a policy selects has a chain for each direction that its policies isolate: it accepts
+what any of them allows, and drops the rest. As with other networks, established connections go on,
+a pod always reaches itself, and the node its pods; connections to the node are egress like others.
+Only IPv4 is known here.
 """
 
 from collections import defaultdict
@@ -30,25 +32,33 @@ class Pod(NamedTuple):
 
 
 class _Direction(Enum):
-    """A direction, with its name in a policy, the list of its peers there, and the fields of a packet that hold the
-    address of the selected pod and that of the peer.
+    """A direction, with its name in a policy, the list of its peers there, and the fields of a
+    packet that hold the address of the selected pod and that of the peer.
     """
 
     INGRESS = ("Ingress", "from", "daddr", "saddr")
     EGRESS = ("Egress", "to", "saddr", "daddr")
 
     def __init__(self, policy_type: str, peers: str, own: str, other: str) -> None:
-        self.policy_type, self.peers, self.own, self.other = policy_type, peers, own, other
+        self.policy_type = policy_type
+        self.peers = peers
+        self.own = own
+        self.other = other
         self.rules = policy_type.lower()
 
     @property
     def hooks(self) -> Mapping[str, int]:
-        """The kernel's hooks, each with its priority. Egress is asked first; ingress may drop what it accepts."""
+        """The kernel's hooks, each with its priority.
+
+        Egress is asked first; ingress may drop what it accepts.
+        """
         return {"forward": -10, "input": -10} if self is _Direction.EGRESS else {"forward": -9}
 
 
 def pod_of(obj: Obj) -> Pod | None:
-    """Return a Pod as policies see it; None if they don't concern it: it has no address of its own."""
+    """Return a Pod as policies see it; None if they don't concern it:
+    it has no address of its own.
+    """
     address = dig(obj, "status.podIP")
     if not address or dig(obj, "spec.hostNetwork") or dig(obj, "status.phase") in _OVER:
         return None
@@ -64,7 +74,8 @@ def pod_of(obj: Obj) -> Pod | None:
 
 
 def ruleset(policies: Iterable[Obj], pods: Sequence[Pod], namespaces: Mapping[str, Labels]) -> str:
-    """Return the input of ``nft -f`` that puts policies in force, in place of those before, in one step.
+    """Return the input of ``nft -f`` that puts policies in force, in place of those before, in one
+    step.
 
     Args:
         policies: The NetworkPolicies of the cluster.
@@ -73,25 +84,37 @@ def ruleset(policies: Iterable[Obj], pods: Sequence[Pod], namespaces: Mapping[st
     """
     cluster = _Cluster(pods, namespaces)
     lines = [f"table {TABLE} {{}}", f"delete table {TABLE}", f"table {TABLE} {{"]
-    isolated: dict[_Direction, dict[str, list[str]]] = {direction: defaultdict(list) for direction in _Direction}
+    isolated: dict[_Direction, dict[str, list[str]]] = {
+        direction: defaultdict(list) for direction in _Direction
+    }
     for number, policy in enumerate(policies):
-        namespace, spec = policy["metadata"]["namespace"], policy["spec"]
-        selected = [pod for pod in cluster.pods(spec.get("podSelector") or {}) if pod.namespace == namespace]
+        namespace = policy["metadata"]["namespace"]
+        spec = policy["spec"]
+        selected = [
+            pod for pod in cluster.pods(spec.get("podSelector") or {}) if pod.namespace == namespace
+        ]
         for direction in _Direction:
             if selected and direction.policy_type in spec["policyTypes"]:
                 chain = f"policy-{number}-{direction.rules}"
-                lines += _chain(chain, _accepted(spec.get(direction.rules) or (), direction, namespace, cluster))
+                lines += _chain(
+                    chain, _accepted(spec.get(direction.rules) or (), direction, namespace, cluster)
+                )
                 for pod in selected:
                     isolated[direction][pod.address].append(chain)
     for direction, chains in isolated.items():
         for address, jumps in chains.items():
             itself = f"ip {direction.other} {address} accept"
-            lines += _chain(f"{direction.rules}-{address}", [itself, *(f"jump {chain}" for chain in jumps), "drop"])
+            lines += _chain(
+                f"{direction.rules}-{address}",
+                [itself, *(f"jump {chain}" for chain in jumps), "drop"],
+            )
         verdicts = [f"{address} : jump {direction.rules}-{address}" for address in chains]
         asked = [f"ip {direction.own} vmap {_set(verdicts)}"] if verdicts else []
         for hook, priority in direction.hooks.items():
             base = f"type filter hook {hook} priority {priority}; policy accept;"
-            lines += _chain(f"{direction.rules}-{hook}", [base, "ct state established,related accept", *asked])
+            lines += _chain(
+                f"{direction.rules}-{hook}", [base, "ct state established,related accept", *asked]
+            )
     return "\n".join((*lines, "}", ""))
 
 
@@ -99,7 +122,8 @@ class _Cluster:
     """The pods of a cluster, as policies name them."""
 
     def __init__(self, pods: Sequence[Pod], namespaces: Mapping[str, Labels]) -> None:
-        self._pods, self._namespaces = pods, namespaces
+        self._pods = pods
+        self._namespaces = namespaces
 
     def pods(self, selector: Obj) -> Iterator[Pod]:
         """Yield the pods that a selector of labels selects, in all namespaces."""
@@ -107,7 +131,9 @@ class _Cluster:
 
     def networks(self, peers: Iterable[Obj], namespace: str) -> list[IPv4Network]:
         """Return the networks of the peers in a policy of a namespace, without overlaps."""
-        return list(collapse_addresses(one for peer in peers for one in self._networks(peer, namespace)))
+        return list(
+            collapse_addresses(one for peer in peers for one in self._networks(peer, namespace))
+        )
 
     def _networks(self, peer: Obj, namespace: str) -> Iterator[IPv4Network]:
         if block := peer.get("ipBlock"):
@@ -120,7 +146,9 @@ class _Cluster:
                 yield IPv4Network(pod.address)
 
     def named(self, protocol: str, name: str) -> Mapping[int, list[str]]:
-        """Return the numbers that a named port has, each with the addresses of the pods where it has."""
+        """Return the numbers that a named port has,
+        each with the addresses of the pods where it has.
+        """
         found: dict[int, list[str]] = defaultdict(list)
         for pod in self._pods:
             for its_protocol, its_name, number in pod.ports:
@@ -146,9 +174,11 @@ def _without(network: IPv4Network, excepted: IPv4Network) -> Iterable[IPv4Networ
     return network.address_exclude(excepted) if excepted.subnet_of(network) else (network,)
 
 
-def _accepted(rules: Iterable[Obj], direction: _Direction, namespace: str, cluster: _Cluster) -> Iterator[str]:
-    """Yield the statements that accept what the rules of a policy allow. Without peers a rule is for all, as without
-    ports.
+def _accepted(
+    rules: Iterable[Obj], direction: _Direction, namespace: str, cluster: _Cluster
+) -> Iterator[str]:
+    """Yield the statements that accept what the rules of a policy allow. Without peers a rule is
+    for all, as without ports.
     """
     for rule in rules:
         peers = ""
@@ -162,9 +192,12 @@ def _accepted(rules: Iterable[Obj], direction: _Direction, namespace: str, clust
 
 
 def _ports(ports: Iterable[Obj], cluster: _Cluster) -> Iterator[str]:
-    """Yield the conditions for the ports of a rule; a port by its name is that of the pod which is connected to."""
+    """Yield the conditions for the ports of a rule;
+    a port by its name is that of the pod which is connected to.
+    """
     for entry in ports:
-        protocol, port = entry.get("protocol") or "TCP", entry.get("port")
+        protocol = entry.get("protocol") or "TCP"
+        port = entry.get("port")
         kind = protocol.lower()
         if port is None:
             yield f"meta l4proto {kind} "

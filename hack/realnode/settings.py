@@ -9,8 +9,10 @@ from typing import Any
 import yaml
 
 NODE = "node1"
-POD_RANGE, SERVICE_RANGE = "10.244.0.0/24", "10.96.0.0/16"
-DNS_ADDRESS, DNS_DOMAIN = "10.96.0.10", "cluster.local"
+POD_RANGE = "10.244.0.0/24"
+SERVICE_RANGE = "10.96.0.0/16"
+DNS_ADDRESS = "10.96.0.10"
+DNS_DOMAIN = "cluster.local"
 PAUSE = "registry.k8s.io/pause:3.10.2"
 COREDNS = "registry.k8s.io/coredns/coredns:local"
 CRI_SOCKET = "/run/containerd/containerd.sock"
@@ -64,7 +66,9 @@ def kubelet(folder: Path, cgroup: str) -> str:
 
 
 def kube_proxy(kubeconfig: Path) -> str:
-    """Return the KubeProxyConfiguration; nothing of the machine's connection tracking is changed."""
+    """Return the KubeProxyConfiguration; nothing of the machine's connection tracking is
+    changed.
+    """
     return yaml.safe_dump(
         {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -137,7 +141,12 @@ def dns() -> str:
         [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": here},
             *_dns_rights(here),
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": here, "data": {"Corefile": _COREFILE}},
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": here,
+                "data": {"Corefile": _COREFILE},
+            },
             {
                 "apiVersion": "v1",
                 "kind": "Service",
@@ -208,10 +217,14 @@ _COREFILE = f"""\
 
 def _dns_rights(account: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the ClusterRole of CoreDNS and its binding."""
-    rbac, role = "rbac.authorization.k8s.io", {"name": "system:coredns"}
+    rbac = "rbac.authorization.k8s.io"
+    role = {"name": "system:coredns"}
     watched = [
         {"apiGroups": [group], "resources": resources, "verbs": ["list", "watch"]}
-        for group, resources in (("", ["services", "pods", "namespaces"]), ("discovery.k8s.io", ["endpointslices"]))
+        for group, resources in (
+            ("", ["services", "pods", "namespaces"]),
+            ("discovery.k8s.io", ["endpointslices"]),
+        )
     ]
     binding = {
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", **role},

@@ -82,7 +82,10 @@ class VirtualCluster:
             "kind": "SyncerConfig",
             "cluster": "shop",
             "virtual": {"kubeconfig": str(self.plane.folder / f"{USER}.kubeconfig")},
-            "host": {"kubeconfig": str(self.site.folder / f"{USER}.kubeconfig"), "namespace": self.host_namespace},
+            "host": {
+                "kubeconfig": str(self.site.folder / f"{USER}.kubeconfig"),
+                "namespace": self.host_namespace,
+            },
         }
         return merged(merged(base, SECTIONS), self.sections)
 
@@ -100,12 +103,26 @@ class VirtualCluster:
 
     def _wait_for_names_and_logs(self) -> None:
         kubectl(self.kubeconfig, "apply", "-f", "-", stdin=name_server())
-        kubectl(self.kubeconfig, "rollout", "status", "-n=kube-system", "deployment/coredns", "--timeout=120s")
+        kubectl(
+            self.kubeconfig,
+            "rollout",
+            "status",
+            "-n=kube-system",
+            "deployment/coredns",
+            "--timeout=120s",
+        )
         port = "--for=jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}"
         kubectl(self.kubeconfig, "wait", "node", "--all", port, "--timeout=60s")
 
     def _remove_copies(self) -> None:
-        kubectl(self._host, "delete", "namespace", self.host_namespace, "--ignore-not-found", "--timeout=120s")
+        kubectl(
+            self._host,
+            "delete",
+            "namespace",
+            self.host_namespace,
+            "--ignore-not-found",
+            "--timeout=120s",
+        )
 
 
 def kubectl(kubeconfig: Path, *arguments: str, stdin: str | None = None) -> str:
@@ -118,7 +135,12 @@ def kubectl(kubeconfig: Path, *arguments: str, stdin: str | None = None) -> str:
     shown = f"kubectl {' '.join(arguments)}"
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=KUBECTL_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired as late:
         raise Failed(f"{shown}: not done after {late.timeout:g} s") from late
@@ -128,8 +150,14 @@ def kubectl(kubeconfig: Path, *arguments: str, stdin: str | None = None) -> str:
 
 
 def kubectl_command(kubeconfig: Path, *arguments: str) -> list[str]:
-    """Return the command line of kubectl. What it remembers of the cluster is beside the kubeconfig, as
-    another cluster may come to have the same address.
+    """Return the command line of kubectl. What it remembers of the cluster is beside the
+    kubeconfig, as another cluster may come to have the same address.
     """
     cache = kubeconfig.with_name("kubectl-cache")
-    return [str(BINARY), "kubectl", f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", *arguments]
+    return [
+        str(BINARY),
+        "kubectl",
+        f"--kubeconfig={kubeconfig}",
+        f"--cache-dir={cache}",
+        *arguments,
+    ]

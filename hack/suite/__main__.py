@@ -18,8 +18,8 @@ from hack.suite import images, runner, table
 from hack.suite.cases import CONFORMANCE, NETWORK_POLICIES, BadChoice, chosen
 from hack.suite.results import Results
 
-#: The daemon's configuration: a tenant who is trusted with all that the tests do in their own cluster,
-#: such as pods in the host's network.
+#: The daemon's configuration: a tenant who is trusted with all that the tests do in their own
+#: cluster, such as pods in the host's network.
 _SECTIONS = {
     "sync": {
         "toHost": {
@@ -32,9 +32,20 @@ _SECTIONS = {
 
 
 @click.command()
-@click.option("--focus", default="", metavar="SIG-OR-REGEX", help="Only tests of a sig, or with this in their name.")
-@click.option("--shard", default="1/1", metavar="I/N", help="Only the I-th of N parts of the tests.")
-@click.option("--resume", is_flag=True, help="Only tests that have no result yet; otherwise the chosen run again.")
+@click.option(
+    "--focus",
+    default="",
+    metavar="SIG-OR-REGEX",
+    help="Only tests of a sig, or with this in their name.",
+)
+@click.option(
+    "--shard", default="1/1", metavar="I/N", help="Only the I-th of N parts of the tests."
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Only tests that have no result yet; otherwise the chosen run again.",
+)
 @click.option(
     "--against",
     type=click.Choice(["host", "virtual", "both"]),
@@ -42,7 +53,9 @@ _SECTIONS = {
     show_default=True,
     help="The node's own cluster, a virtual cluster on it, or the one after the other.",
 )
-@click.option("--processes", default=8, show_default=True, help="Processes of tests that may run together.")
+@click.option(
+    "--processes", default=8, show_default=True, help="Processes of tests that may run together."
+)
 @click.option(
     "--results",
     default=ROOT / "build" / "conformance",
@@ -52,7 +65,8 @@ _SECTIONS = {
 @click.option(
     "--network-policies",
     is_flag=True,
-    help="The tests of NetworkPolicies in their place: of the node's network, so against the host alone.",
+    help="The tests of NetworkPolicies in their place: of the node's network, so against the host "
+    "alone.",
 )
 @click.option("--keep", is_flag=True, help="Leave the node running, for the next run.")
 def main(
@@ -67,21 +81,23 @@ def main(
 ) -> None:
     """Run Kubernetes' conformance tests against a real node on this machine.
 
-    The first run builds the tests and their images, which takes some 15 minutes of a core. All tests
-    take about an hour on each side.
+    The first run builds the tests and their images, which takes some 15 minutes of a core. All
+    tests take about an hour on each side.
     """
     interrupt_on_sigterm()
     if reason := outside.why_not():
         raise Failed(reason)
     if network_policies:
-        results, against = results / "network-policies", "host"
+        results = results / "network-policies"
+        against = "host"
     results = results.resolve()
     results.mkdir(parents=True, exist_ok=True)
     everything = runner.all_cases(NETWORK_POLICIES if network_policies else CONFORMANCE)
     cases = chosen(everything, focus, shard)
     sides = {side: Results(results, side) for side in ("host", "virtual")}
     builds.BINARIES.mkdir(exist_ok=True)
-    site, _lock = NodeSite.here(), locked(builds.BINARIES / "suite.lock")
+    site = NodeSite.here()
+    _lock = locked(builds.BINARIES / "suite.lock")
     ran_before = outside.pid_of(site) is not None
     try:
         _prepare(site)
@@ -96,7 +112,9 @@ def main(
             outside.down(site)
     reported = [side for side in sides.values() if any(case in side for case in everything)]
     text = table.report(
-        [case for case in everything if any(case in side for side in reported)], reported, table.known_reasons()
+        [case for case in everything if any(case in side for side in reported)],
+        reported,
+        table.known_reasons(),
     )
     (results / "report.md").write_text(text)
     click.echo(text)
@@ -114,7 +132,9 @@ def locked(path: Path) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise Failed("hack/conformance runs already in this checkout, and they would share a node") from None
+        raise Failed(
+            "hack/conformance runs already in this checkout, and they would share a node"
+        ) from None
     return file
 
 
@@ -134,7 +154,8 @@ def _cluster(side: str, site: NodeSite, results: Path) -> Iterator[Path]:
 def _prepare(site: NodeSite) -> None:
     """Start the node, and load the tests' images into it."""
     outside.up(site)
-    loaded, archive = site.folder / "suite-images", site.folder / "suite.tar"
+    loaded = site.folder / "suite-images"
+    archive = site.folder / "suite.tar"
     if not loaded.exists():
         images.write_images(archive)
         outside.load(site, [archive])

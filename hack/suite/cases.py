@@ -38,7 +38,9 @@ class Case:
 
 
 def listed(output: str, wanted: str = CONFORMANCE) -> list[Case]:
-    """Return the tests with this in their name in the output of ``e2e.test --list-tests``, by name."""
+    """Return the tests with this in their name in the output of ``e2e.test --list-tests``,
+    by name.
+    """
     lines = (_LISTED.match(line) for line in output.splitlines())
     cases = {Case(line["name"]) for line in lines if line and wanted in line["name"]}
     return sorted(case for case in cases if wanted == CONFORMANCE or _SCTP not in case.name)
@@ -60,9 +62,13 @@ def chosen(cases: Sequence[Case], focus: str = "", shard: str = "1/1") -> list[C
     if not parts or not 1 <= int(parts[1]) <= int(parts[2]):
         raise BadChoice(f"--shard {shard}: not I/N with 1 ≤ I ≤ N, such as 2/4")
     try:
-        pattern = re.compile(re.escape(f"[{focus}]") if re.fullmatch(r"sig-[a-z-]+", focus) else focus)
+        pattern = re.compile(
+            re.escape(f"[{focus}]") if re.fullmatch(r"sig-[a-z-]+", focus) else focus
+        )
     except re.error as error:
-        raise BadChoice(f"--focus {focus}: neither a sig nor a regular expression: {error}") from error
+        raise BadChoice(
+            f"--focus {focus}: neither a sig nor a regular expression: {error}"
+        ) from error
     found = [case for case in cases if pattern.search(case.name)]
     if not found:
         sigs = ", ".join(sorted({case.sig for case in cases}))

@@ -14,8 +14,10 @@ AGNHOST = f"{_REGISTRY}/agnhost:2.63.0"
 #: An older one, to which a test upgrades or from which it does.
 AGNHOST_BEFORE = f"{_REGISTRY}/agnhost:2.55"
 DNS_TESTING = f"{_REGISTRY}/glibc-dns-testing:2.0.0"
-NGINX, NGINX_NEW = f"{_REGISTRY}/nginx:1.15-4", f"{_REGISTRY}/nginx:1.27-0"
-KITTEN, NAUTILUS = f"{_REGISTRY}/kitten:1.8", f"{_REGISTRY}/nautilus:1.8"
+NGINX = f"{_REGISTRY}/nginx:1.15-4"
+NGINX_NEW = f"{_REGISTRY}/nginx:1.27-0"
+KITTEN = f"{_REGISTRY}/kitten:1.8"
+NAUTILUS = f"{_REGISTRY}/nautilus:1.8"
 NONROOT = f"{_REGISTRY}/nonroot:1.5"
 NONEWPRIVS = f"{_REGISTRY}/nonewprivs:1.4"
 SAMPLE_APISERVER = f"{_REGISTRY}/sample-apiserver:1.29.2"
@@ -48,14 +50,22 @@ def write_images(path: Path) -> None:
 
 
 def _images(sources: Path) -> list[Image]:
-    shell, debian = programs.busybox(), programs.base()
+    shell = programs.busybox()
+    debian = programs.base()
     links = {f"bin/{name}": "busybox" for name in programs.commands(shell) if name != "busybox"}
     busybox = Image(
-        [BUSYBOX], [], {"bin/busybox": shell, **_ACCOUNTS}, {**links, "usr/bin/env": "/bin/busybox"}, command=["sh"]
+        [BUSYBOX],
+        [],
+        {"bin/busybox": shell, **_ACCOUNTS},
+        {**links, "usr/bin/env": "/bin/busybox"},
+        command=["sh"],
     )
     nginx = Image(
         [NGINX, NGINX_NEW],
-        files={"etc/nginx/nginx.conf": _NGINX, "usr/share/nginx/html/index.html": "<h1>Welcome to nginx!</h1>\n"},
+        files={
+            "etc/nginx/nginx.conf": _NGINX,
+            "usr/share/nginx/html/index.html": "<h1>Welcome to nginx!</h1>\n",
+        },
         base=debian,
         command=["nginx", "-g", "daemon off;"],
     )
@@ -63,7 +73,10 @@ def _images(sources: Path) -> list[Image]:
     return [
         busybox,
         agnhost,
-        *(_page(name, tag, sources, agnhost) for name, tag in (("kitten", KITTEN), ("nautilus", NAUTILUS))),
+        *(
+            _page(name, tag, sources, agnhost)
+            for name, tag in (("kitten", KITTEN), ("nautilus", NAUTILUS))
+        ),
         nginx,
         Image([NONROOT], base=debian, user="1234", command=["bash"]),
         Image(
@@ -74,15 +87,25 @@ def _images(sources: Path) -> list[Image]:
             command=["nnp"],
         ),
         Image(
-            [SAMPLE_APISERVER], ["/sample-apiserver"], {"sample-apiserver": programs.sample_apiserver()}, base=debian
+            [SAMPLE_APISERVER],
+            ["/sample-apiserver"],
+            {"sample-apiserver": programs.sample_apiserver()},
+            base=debian,
         ),
-        Image([ETCD], [], {"usr/local/bin/etcd": BINARY}, base=busybox, command=["/usr/local/bin/etcd"]),
+        Image(
+            [ETCD],
+            [],
+            {"usr/local/bin/etcd": BINARY},
+            base=busybox,
+            command=["/usr/local/bin/etcd"],
+        ),
     ]
 
 
 def _agnhost(sources: Path, debian: Path) -> Image:
     certificates = {
-        name: (sources / "agnhost" / "porter" / name).read_text() for name in ("localhost.crt", "localhost.key")
+        name: (sources / "agnhost" / "porter" / name).read_text()
+        for name in ("localhost.crt", "localhost.key")
     }
     accounts = {name: programs.file_in(debian, name) for name in ("etc/passwd", "etc/group")}
     accounts["etc/passwd"] += _USER
@@ -102,5 +125,10 @@ def _page(name: str, tag: str, sources: Path, agnhost: Image) -> Image:
     html = sources / name / "html"
     files: dict[str, Path | str] = {path: html / path for path in (f"{name}.jpg", "data.json")}
     return Image(
-        [tag], ["/agnhost"], files, base=agnhost, command=["test-webserver"], modes=dict.fromkeys(files, 0o644)
+        [tag],
+        ["/agnhost"],
+        files,
+        base=agnhost,
+        command=["test-webserver"],
+        modes=dict.fromkeys(files, 0o644),
     )

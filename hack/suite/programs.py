@@ -1,4 +1,6 @@
-"""The programs of the suite, and what its images are made of; all is built once, without an image registry."""
+"""The programs of the suite, and what its images are made of; all is built once,
+without an image registry.
+"""
 
 import os
 import shutil
@@ -23,7 +25,9 @@ PACKAGES = {
     "debian-archive-keyring": debian.KEYS,
 }
 #: The release whose source of busybox is that of the tests' image.
-_BUSYBOX_SUITE, _BUSYBOX_VERSION = "trixie", "1.37.0"
+_BUSYBOX_SUITE = "trixie"
+#: The version of busybox there.
+_BUSYBOX_VERSION = "1.37.0"
 #: What the original images have from Alpine's packages, and nginx.
 _BASE_PACKAGES = (
     "bash",
@@ -35,7 +39,8 @@ _BASE_PACKAGES = (
     "netcat-openbsd",
     "nginx-light",
 )
-_MODULE, _KUBERNETES = "conformance", "k8s.io/kubernetes"
+_MODULE = "conformance"
+_KUBERNETES = "k8s.io/kubernetes"
 
 
 def suite() -> Path:
@@ -49,7 +54,10 @@ def ginkgo() -> Path:
 
 
 def agnhost() -> Path:
-    """Return the program of most of the tests' containers. The first build takes about 5 minutes of a core."""
+    """Return the program of most of the tests' containers.
+
+    The first build takes about 5 minutes of a core.
+    """
     return builds.build(_MODULE, f"{_KUBERNETES}/test/images/agnhost")
 
 
@@ -98,7 +106,9 @@ def busybox() -> Path:
     with tempfile.TemporaryDirectory(prefix="vsyncer-busybox-") as name:
         folder = Path(name)
         _fetch_source("busybox", _BUSYBOX_SUITE, folder)
-        _run(["tar", "-xf", str(next(folder.glob(f"busybox_{_BUSYBOX_VERSION}.orig.tar.*")))], folder)
+        _run(
+            ["tar", "-xf", str(next(folder.glob(f"busybox_{_BUSYBOX_VERSION}.orig.tar.*")))], folder
+        )
         tree = folder / f"busybox-{_BUSYBOX_VERSION}"
         _run(["make", "defconfig"], tree)
         config = (tree / ".config").read_text()
@@ -107,7 +117,15 @@ def busybox() -> Path:
         config = config.replace("CONFIG_TC=y", "# CONFIG_TC is not set")
         (tree / ".config").write_text(config)
         headers = f"/usr/include/{os.uname().machine}-linux-gnu"
-        _run(["nice", "make", f"-j{os.cpu_count()}", f"CC=musl-gcc -idirafter /usr/include -idirafter {headers}"], tree)
+        _run(
+            [
+                "nice",
+                "make",
+                f"-j{os.cpu_count()}",
+                f"CC=musl-gcc -idirafter /usr/include -idirafter {headers}",
+            ],
+            tree,
+        )
         builds.BINARIES.mkdir(exist_ok=True)
         shutil.copy(tree / "busybox", binary)
     return binary
@@ -137,11 +155,15 @@ def file_in(tar: Path, path: str) -> str:
 
 
 def _fetch_source(package: str, suite: str, into: Path) -> None:
-    """Fetch a source package of Debian with an apt of its own: the machine's sources stay as they are."""
+    """Fetch a source package of Debian with an apt of its own:
+    the machine's sources stay as they are.
+    """
     for name in ("lists/partial", "cache/archives/partial", "state"):
         (into / name).mkdir(parents=True)
     listed = into / "sources.list"
-    listed.write_text(f"deb-src [signed-by={debian.KEYS}] http://deb.debian.org/debian {suite} main\n")
+    listed.write_text(
+        f"deb-src [signed-by={debian.KEYS}] http://deb.debian.org/debian {suite} main\n"
+    )
     options = {
         "Dir::Etc::sourcelist": listed,
         "Dir::Etc::sourceparts": "-",

@@ -35,20 +35,27 @@ class Outcome:
 _STATES = {"passed": State.PASSED, "skipped": State.SKIPPED}
 
 
-def reported(report: Sequence[Mapping[str, Any]], cases: Iterable[Case]) -> tuple[list[Outcome], dict[str, str]]:
+def reported(
+    report: Sequence[Mapping[str, Any]], cases: Iterable[Case]
+) -> tuple[list[Outcome], dict[str, str]]:
     """Return the outcomes of tests in a JSON report of Ginkgo, and what those that failed wrote.
 
     A test that the report lacks, or that Ginkgo never began, has failed: the run was cut off.
     """
     specs = {_name(spec): spec for suite in report for spec in suite.get("SpecReports") or ()}
-    outcomes, output = [], {}
+    outcomes = []
+    output = {}
     for case in cases:
         spec = specs.get(case.name)
         if spec is None or (spec["State"] in ("skipped", "pending") and not spec.get("Failure")):
-            outcomes.append(Outcome(case.name, State.FAILED, 0.0, "never began: the run was cut off"))
+            outcomes.append(
+                Outcome(case.name, State.FAILED, 0.0, "never began: the run was cut off")
+            )
             continue
         state = _STATES.get(spec["State"], State.FAILED)
-        message = (spec.get("Failure") or {}).get("Message", "") if state is not State.PASSED else ""
+        message = (
+            (spec.get("Failure") or {}).get("Message", "") if state is not State.PASSED else ""
+        )
         if state is State.FAILED:
             message = message or str(spec["State"])
             output[case.name] = str(spec.get("CapturedGinkgoWriterOutput", ""))
@@ -66,9 +73,12 @@ class Results:
 
     def __init__(self, folder: Path, side: str) -> None:
         self.side = side
-        self._folder, self._file = folder, folder / f"{side}.json"
+        self._folder = folder
+        self._file = folder / f"{side}.json"
         found = json.loads(self._file.read_text()) if self._file.exists() else []
-        self._outcomes = {one["name"]: Outcome(**{**one, "state": State(one["state"])}) for one in found}
+        self._outcomes = {
+            one["name"]: Outcome(**{**one, "state": State(one["state"])}) for one in found
+        }
 
     def __contains__(self, case: Case) -> bool:
         return case.name in self._outcomes
@@ -102,16 +112,22 @@ class Results:
         )
 
     def _output(self, name: str) -> Path:
-        return self._folder / self.side / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:150]}.txt"
+        return (
+            self._folder / self.side / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:150]}.txt"
+        )
 
 
 def _junit(side: str, outcomes: Sequence[Outcome]) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", name=side, tests=str(len(outcomes)))
     for outcome in outcomes:
-        case = ElementTree.SubElement(suite, "testcase", name=outcome.name, time=str(outcome.seconds))
+        case = ElementTree.SubElement(
+            suite, "testcase", name=outcome.name, time=str(outcome.seconds)
+        )
         if outcome.state is not State.PASSED:
             kind = "failure" if outcome.state is State.FAILED else "skipped"
-            ElementTree.SubElement(case, kind, message=re.sub(r"[^\x20-\x7e\n]", "?", outcome.message))
+            ElementTree.SubElement(
+                case, kind, message=re.sub(r"[^\x20-\x7e\n]", "?", outcome.message)
+            )
     for state, attribute in ((State.FAILED, "failures"), (State.SKIPPED, "skipped")):
         suite.set(attribute, str(sum(outcome.state is state for outcome in outcomes)))
     return suite

@@ -42,18 +42,28 @@ class Runner:
             self.say(f"{self.results.side}: batch {number} of {len(parts)}, {len(batch)} tests …")
             outcomes, output = self._batch(batch)
             self.results.add(outcomes, output)
-            counts = ", ".join(f"{sum(one.state is state for one in outcomes)} {state}" for state in State)
+            counts = ", ".join(
+                f"{sum(one.state is state for one in outcomes)} {state}" for state in State
+            )
             self.say(f"{self.results.side}: batch {number} of {len(parts)}: {counts}")
 
     def _batch(self, batch: Sequence[Case]) -> tuple[list[Outcome], dict[str, str]]:
-        report, log = self.folder / f"{self.results.side}.report.json", self.folder / f"{self.results.side}.log"
+        report = self.folder / f"{self.results.side}.report.json"
+        log = self.folder / f"{self.results.side}.log"
         report.unlink(missing_ok=True)
         processes = 1 if batch[0].is_serial else min(self.processes, len(batch))
         with (
             log.open("ab") as output,
-            tempfile.TemporaryDirectory(prefix="vsyncer-suite-", ignore_cleanup_errors=True) as temporary,
+            tempfile.TemporaryDirectory(
+                prefix="vsyncer-suite-", ignore_cleanup_errors=True
+            ) as temporary,
         ):
-            _run(self._command(batch, processes, report), output, temporary, seconds(len(batch), processes) + SECONDS)
+            _run(
+                self._command(batch, processes, report),
+                output,
+                temporary,
+                seconds(len(batch), processes) + SECONDS,
+            )
         found = json.loads(report.read_text()) if report.exists() else []
         report.unlink(missing_ok=True)  # it lists all 7,000 tests of Kubernetes
         return reported(found, batch)
@@ -86,10 +96,13 @@ class Runner:
 def _run(command: Sequence[str], output: IO[bytes], temporary: str, seconds: float) -> None:
     """Run a command with this folder for its temporary files: the tests leave hundreds.
 
-    If it takes longer, or this process is asked to end meanwhile, all that the command started ends.
+    If it takes longer, or this process is asked to end meanwhile, all that the command started
+    ends.
     """
     environment = {**os.environ, "TMPDIR": temporary}
-    with subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=output, stderr=output, env=environment, start_new_session=True
+    ) as process:
         try:
             process.wait(seconds)
         except BaseException:

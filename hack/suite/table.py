@@ -31,14 +31,18 @@ class Reason:
 def known_reasons(path: Path = _REASONS) -> list[Reason]:
     """Return the reasons in a file."""
     entries = yaml.safe_load(path.read_text())
-    return [Reason(re.compile(re.escape(one["test"])), one["side"], one["reason"]) for one in entries]
+    return [
+        Reason(re.compile(re.escape(one["test"])), one["side"], one["reason"]) for one in entries
+    ]
 
 
 def report(cases: Sequence[Case], sides: Sequence[Results], reasons: Sequence[Reason]) -> str:
     """Return the table of tests by sig, then those that failed on each side."""
     parts = [_table(cases, sides)]
     for side in sides:
-        on_host = next((one for one in sides if one.side == "host"), None) if side.side != "host" else None
+        on_host = None
+        if side.side != "host":
+            on_host = next((one for one in sides if one.side == "host"), None)
         if failed := _failed(cases, side, on_host, reasons):
             beside = " that passed on the host" if on_host else ""
             parts.append(f"## Failed on the {side.side} side{beside}\n\n{failed}")
@@ -68,9 +72,12 @@ def _state(outcome: Outcome | None) -> State | None:
 
 
 def _share(cases: Sequence[Case], sides: Sequence[Results]) -> str:
-    """Return how many tests passed on both sides, of those that passed on the host and ran on both."""
+    """Return how many tests passed on both sides,
+    of those that passed on the host and ran on both.
+    """
     by_side: Mapping[str, Results] = {side.side: side for side in sides}
-    host, virtual = by_side["host"], by_side["virtual"]
+    host = by_side["host"]
+    virtual = by_side["virtual"]
     asked = [case for case in cases if _state(host.get(case)) is State.PASSED and case in virtual]
     if not asked:
         return ""
@@ -78,7 +85,9 @@ def _share(cases: Sequence[Case], sides: Sequence[Results]) -> str:
     return f"{passed} of {len(asked)}, {100 * passed // len(asked)} %"
 
 
-def _failed(cases: Sequence[Case], side: Results, host: Results | None, reasons: Sequence[Reason]) -> str:
+def _failed(
+    cases: Sequence[Case], side: Results, host: Results | None, reasons: Sequence[Reason]
+) -> str:
     lines = []
     for case in cases:
         outcome = side.get(case)
@@ -87,9 +96,13 @@ def _failed(cases: Sequence[Case], side: Results, host: Results | None, reasons:
         if host is not None and _state(host.get(case)) is not State.PASSED:
             continue  # its reason stands with the host
         why = next((reason.text for reason in reasons if reason.explains(case, side.side)), "")
-        lines.append(f"- {case.name}: {why or f'**not explained**: `{_first_line(outcome.message)}`'}\n")
+        lines.append(
+            f"- {case.name}: {why or f'**not explained**: `{_first_line(outcome.message)}`'}\n"
+        )
     return "".join(lines)
 
 
 def _first_line(message: str) -> str:
-    return next((line.strip() for line in message.splitlines() if line.strip()), "")[:200].replace("`", "'")
+    return next((line.strip() for line in message.splitlines() if line.strip()), "")[:200].replace(
+        "`", "'"
+    )

@@ -23,21 +23,40 @@ from syncer.api import SyncerError
 def main() -> int:
     """Run the demo; the exit status is 0 if everything arrived."""
     parser = argparse.ArgumentParser(prog="hack/demo", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="print the table when all has arrived, and end")
+    parser.add_argument(
+        "--once", action="store_true", help="print the table when all has arrived, and end"
+    )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--node", action="store_true", help="real containers, on a real node (Linux, as root)")
-    where.add_argument("--embedded", action="store_true", help="clusters in this process instead of real ones")
-    parser.add_argument("--chart", action="store_true", help="with --node: by `helm install` of charts/virtual-cluster")
+    where.add_argument(
+        "--node", action="store_true", help="real containers, on a real node (Linux, as root)"
+    )
+    where.add_argument(
+        "--embedded", action="store_true", help="clusters in this process instead of real ones"
+    )
+    parser.add_argument(
+        "--chart",
+        action="store_true",
+        help="with --node: by `helm install` of charts/virtual-cluster",
+    )
     parser.add_argument(
         "--clusters",
         type=int,
         nargs="?",
         const=0,
         metavar="N",
-        help="the two clusters alone, for a configuration of your own; or N clusters with one kubeconfig",
+        help="the two clusters alone, for a configuration of your own; or N clusters with one "
+        "kubeconfig",
     )
-    where.add_argument("--fleet", type=int, metavar="N", help="N virtual clusters of one daemon; it ends by itself")
-    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="how long arriving may take (60)")
+    where.add_argument(
+        "--fleet", type=int, metavar="N", help="N virtual clusters of one daemon; it ends by itself"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="how long arriving may take (60)",
+    )
     options = parser.parse_args()
     alone = options.clusters is not None
     if options.chart and (not options.node or alone):
@@ -71,8 +90,12 @@ def main() -> int:
         print(f"\nhack/demo: {failure}\nLeft for you to look at: {folder}", file=sys.stderr)
         return 1
     except asyncio.CancelledError:
-        say("stopped before all had arrived" if options.once else "ended; nothing is left running")
-        status = 130 if options.once else 0
+        if options.once:
+            say("stopped before all had arrived")
+            status = 130
+        else:
+            say("ended; nothing is left running")
+            status = 0
     except BrokenPipeError:  # of `hack/demo | head`: the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
@@ -84,7 +107,8 @@ def main() -> int:
 
 async def _interruptible(demo: Demo | FleetDemo | ContextsDemo) -> None:
     """Run it; the first Ctrl-C ends it regularly, and later ones don't disturb that."""
-    running, loop = asyncio.ensure_future(demo.run()), asyncio.get_running_loop()
+    running = asyncio.ensure_future(demo.run())
+    loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
         if not running.cancelling():

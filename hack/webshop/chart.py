@@ -1,5 +1,5 @@
-"""The demo through the chart: one `helm install` on a real node, the shop in the virtual cluster, an uninstall that
-leaves nothing.
+"""The demo through the chart: one `helm install` on a real node, the shop in the virtual cluster,
+an uninstall that leaves nothing.
 """
 
 import asyncio
@@ -26,7 +26,8 @@ from hack.webshop.clusters import Clusters, kubectl, real_node
 from hack.webshop.waiting import Failed, in_thread, output_of, say
 from syncer.api import Side
 
-RELEASE, NAMESPACE = "shop", "vc-shop-plane"
+RELEASE = "shop"
+NAMESPACE = "vc-shop-plane"
 #: The beginning of the names of the release's objects.
 NAME = f"{RELEASE}-virtual-cluster"
 #: The port of the node at which the machine reaches the virtual API server.
@@ -58,7 +59,8 @@ KINDS = (
     "poddisruptionbudgets",
     "leases",
 )
-#: The plugin that the daemon gets, from an image of its own, and the rights that `syncer rbac` prints for it.
+#: The plugin that the daemon gets, from an image of its own, and the rights that `syncer rbac`
+#: prints for it.
 PLUGIN = ROOT / "plugins" / "foo"
 _PLUGIN_IMAGE = "vsyncer.dev/foo:local"
 _PLUGIN_RIGHTS = {
@@ -70,8 +72,16 @@ _PLUGIN_RIGHTS = {
         }
     ],
     "virtual": [
-        {"apiGroups": ["samplecontroller.k8s.io"], "resources": ["foos"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["samplecontroller.k8s.io"], "resources": ["foos/status"], "verbs": ["patch"]},
+        {
+            "apiGroups": ["samplecontroller.k8s.io"],
+            "resources": ["foos"],
+            "verbs": ["get", "list", "watch"],
+        },
+        {
+            "apiGroups": ["samplecontroller.k8s.io"],
+            "resources": ["foos/status"],
+            "verbs": ["patch"],
+        },
     ],
 }
 _FOO = """\
@@ -80,7 +90,14 @@ kind: Foo
 metadata: {name: example, namespace: default}
 spec: {replicas: 1}
 """
-_FIRST = ("--image=vsyncer.dev/busybox:local", "--restart=Never", "--command", "--", "sleep", "3600")
+_FIRST = (
+    "--image=vsyncer.dev/busybox:local",
+    "--restart=Never",
+    "--command",
+    "--",
+    "sleep",
+    "3600",
+)
 #: How long removed objects may take to be gone, in seconds.
 _GONE_SECONDS = 60.0
 
@@ -92,11 +109,16 @@ async def installed(folder: Path) -> AsyncIterator[tuple["Release", Clusters]]:
     Raises:
         Failed: It doesn't start, or the first pod takes too long.
     """
-    site, begun = NodeSite.beside(), time.monotonic()
-    say("1. A real node as the host cluster, with the images of the chart. The daemon's is built first.")
+    site = NodeSite.beside()
+    begun = time.monotonic()
+    say(
+        "1. A real node as the host cluster, with the images of the chart. "
+        "The daemon's is built first."
+    )
     archive = folder / "images.tar"
     try:
-        helm, daemon = await in_thread(lambda: builds.tool("helm")), await in_thread(daemon_image)
+        helm = await in_thread(lambda: builds.tool("helm"))
+        daemon = await in_thread(daemon_image)
         await in_thread(lambda: charts.write_images(archive))
         plugin = await in_thread(lambda: _plugin_image(folder))
     except (inside.Failed, RuntimeError) as failure:
@@ -147,17 +169,30 @@ class Release:
         return self.site.folder / "admin.kubeconfig"
 
     def values(self) -> dict[str, object]:
-        """Return the values: the node has no storage and no DNS server outside, and the host offers a kind."""
+        """Return the values: the node has no storage and no DNS server outside,
+        and the host offers a kind.
+        """
         corefile = charts.values()["dns"]["corefile"]
         return {
             "service": {"type": "NodePort", "nodePort": NODE_PORT},
             "apiServer": {"names": [self.site.addresses[1]]},
             "kubeconfig": {"server": f"https://{self.site.addresses[1]}:{NODE_PORT}"},
             "etcd": {"persistence": {"enabled": False}},
-            "dns": {"corefile": corefile.replace("    forward . /etc/resolv.conf\n", "").replace("30", "5")},
+            "dns": {
+                "corefile": corefile.replace("    forward . /etc/resolv.conf\n", "").replace(
+                    "30", "5"
+                )
+            },
             "workloads": {"namespace": HOST_NAMESPACE},
             "syncer": {
-                "plugins": [{"name": "foo", "image": _PLUGIN_IMAGE, "subPath": "plugin", "initContainer": {}}],
+                "plugins": [
+                    {
+                        "name": "foo",
+                        "image": _PLUGIN_IMAGE,
+                        "subPath": "plugin",
+                        "initContainer": {},
+                    }
+                ],
                 "extraRules": _PLUGIN_RIGHTS,
                 "config": {
                     "sync": {
@@ -170,7 +205,8 @@ class Release:
         }
 
     async def install(self) -> float:
-        """Install it, get the tenant's kubeconfig, and run a pod there. Return how long that took, in seconds.
+        """Install it, get the tenant's kubeconfig, and run a pod there. Return how long that took,
+        in seconds.
 
         Raises:
             Failed: Something failed, or took too long.
@@ -191,7 +227,9 @@ class Release:
         secret = f"secret/{NAME}-kubeconfig"
         await self.run(f"-n={NAMESPACE}", "wait", secret, "--for=create", "--timeout=60s")
         self.kubeconfig.write_text(
-            await self.run(f"-n={NAMESPACE}", "get", secret, "-o=go-template={{.data.config | base64decode}}")
+            await self.run(
+                f"-n={NAMESPACE}", "get", secret, "-o=go-template={{.data.config | base64decode}}"
+            )
         )
         self.kubeconfig.chmod(0o600)
 
@@ -204,17 +242,25 @@ class Release:
 
         await self._wait("the virtual API server", runs)
         await self.run(
-            "-n=default", "wait", "pod/first", "--for=jsonpath={.status.phase}=Running", "--timeout=60s", virtual=True
+            "-n=default",
+            "wait",
+            "pod/first",
+            "--for=jsonpath={.status.phase}=Running",
+            "--timeout=60s",
+            virtual=True,
         )
         seconds = time.monotonic() - begun
         again = await self._seconds_of_a_pod(virtual=True)
         by_hand = await self._seconds_of_a_pod(virtual=False)
         say(
-            f"   The tenant's first pod ran {seconds:.1f} s after `helm install` began, which took {installed:.1f} s.",
+            f"   The tenant's first pod ran {seconds:.1f} s after `helm install` began, "
+            f"which took {installed:.1f} s.",
             f"   A second one took {again:.1f} s; one of the host's own, {by_hand:.1f} s.",
         )
         if seconds > FIRST_POD_SECONDS:
-            raise Failed(f"the tenant's first pod took {seconds:.1f} s, more than {FIRST_POD_SECONDS:g} s")
+            raise Failed(
+                f"the tenant's first pod took {seconds:.1f} s, more than {FIRST_POD_SECONDS:g} s"
+            )
         return seconds
 
     async def test(self) -> None:
@@ -224,7 +270,11 @@ class Release:
             Failed: One fails, or the plugin does nothing.
         """
         output = await self.run_helm("test", RELEASE, f"--namespace={NAMESPACE}", "--logs")
-        shown = [line for line in output.splitlines() if line.startswith(("TEST SUITE", "Phase")) or " foos." in line]
+        shown = [
+            line
+            for line in output.splitlines()
+            if line.startswith(("TEST SUITE", "Phase")) or " foos." in line
+        ]
         say(*(f"   | {line}" for line in shown))
         if not any(line.startswith("foos ") and " yes " in line for line in shown):
             raise Failed(f"the plugin isn't among the daemon's syncers:\n{output}")
@@ -233,7 +283,8 @@ class Release:
         await self.run("apply", f"--filename={file}", virtual=True)
         copy = f"foo/example-x-default-x-{NAME}"
         await self.run(f"-n={HOST_NAMESPACE}", "wait", copy, "--for=create", "--timeout=60s")
-        say(f"   The plugin has copied the Foo default/example to {HOST_NAMESPACE}/{copy.partition('/')[2]}.")
+        host_key = f"{HOST_NAMESPACE}/{copy.partition('/')[2]}"
+        say(f"   The plugin has copied the Foo default/example to {host_key}.")
 
     async def uninstall(self) -> None:
         """Uninstall it.
@@ -259,7 +310,9 @@ class Release:
         try:
             await self._wait("", gone, seconds=_GONE_SECONDS)
         except Failed as late:
-            raise Failed("the uninstall has left\n" + "\n".join(f"  {each}" for each in sorted(left))) from late
+            raise Failed(
+                "the uninstall has left\n" + "\n".join(f"  {each}" for each in sorted(left))
+            ) from late
         say(f"   Of the chart's objects, none is left among {', '.join(KINDS)}.")
 
     async def objects(self) -> frozenset[str]:
@@ -267,7 +320,8 @@ class Release:
 
         Those of the demo's operator and the node's own Leases don't count.
         """
-        form = "-o=go-template={{range .items}}{{.kind}} {{.metadata.namespace}}/{{.metadata.name}}{{println}}{{end}}"
+        line = "{{.kind}} {{.metadata.namespace}}/{{.metadata.name}}{{println}}"
+        form = f"-o=go-template={{{{range .items}}}}{line}{{{{end}}}}"
         lines = (await self.run("get", ",".join(KINDS), "--all-namespaces", form)).splitlines()
         return frozenset(line for line in lines if line and " kube-node-lease/" not in line)
 
@@ -278,7 +332,9 @@ class Release:
             Failed: It fails.
         """
         kubeconfig = self.kubeconfig if virtual else self.host
-        return await output_of([*self.kubectl, f"--kubeconfig={kubeconfig}", *arguments], self._environ())
+        return await output_of(
+            [*self.kubectl, f"--kubeconfig={kubeconfig}", *arguments], self._environ()
+        )
 
     async def run_helm(self, *arguments: str) -> str:
         """Run helm on the host; return its output.
@@ -286,8 +342,12 @@ class Release:
         Raises:
             Failed: It fails.
         """
-        output = await output_of([self.helm, f"--kubeconfig={self.host}", *arguments], self._environ())
-        return "\n".join(line for line in output.splitlines() if not line.startswith("level=INFO"))  # of each link
+        output = await output_of(
+            [self.helm, f"--kubeconfig={self.host}", *arguments], self._environ()
+        )
+        return "\n".join(
+            line for line in output.splitlines() if not line.startswith("level=INFO")
+        )  # of each link
 
     def check(self) -> None:
         """Check nothing: the daemon is a pod, which its node starts again."""
@@ -308,13 +368,26 @@ class Release:
 
     async def _has_own_objects(self) -> bool:
         found = await self.objects()
-        return {f"ServiceAccount {NAMESPACE}/default", f"ConfigMap {NAMESPACE}/kube-root-ca.crt"} <= found
+        return {
+            f"ServiceAccount {NAMESPACE}/default",
+            f"ConfigMap {NAMESPACE}/kube-root-ca.crt",
+        } <= found
 
     def _environ(self) -> dict[str, str]:
-        own = {f"HELM_{name}_HOME": str(self.folder / f"helm-{name.lower()}") for name in ("CACHE", "CONFIG", "DATA")}
-        return {**os.environ, **own, "KUBECACHEDIR": str(self.folder / "kubectl-cache"), "KUBERC": "off"}
+        own = {
+            f"HELM_{name}_HOME": str(self.folder / f"helm-{name.lower()}")
+            for name in ("CACHE", "CONFIG", "DATA")
+        }
+        return {
+            **os.environ,
+            **own,
+            "KUBECACHEDIR": str(self.folder / "kubectl-cache"),
+            "KUBERC": "off",
+        }
 
-    async def _wait(self, what: str, is_so: Callable[[], Awaitable[bool]], *, seconds: float = 60.0) -> None:
+    async def _wait(
+        self, what: str, is_so: Callable[[], Awaitable[bool]], *, seconds: float = 60.0
+    ) -> None:
         deadline = time.monotonic() + seconds
         while not await is_so():
             if time.monotonic() > deadline:
@@ -335,10 +408,19 @@ def daemon_image() -> Path:
 
 def _plugin_image(folder: Path) -> Path:
     """Write the archive of an image with the plugin's packages, and `cp` to copy them with."""
-    packages, archive = folder / "plugin", folder / "plugin.tar"
+    packages = folder / "plugin"
+    archive = folder / "plugin.tar"
     install(PLUGIN, packages)
-    files = {f"plugin/{path.relative_to(packages)}": path for path in packages.rglob("*") if path.is_file()}
-    image = Image([_PLUGIN_IMAGE], files={**files, "bin/busybox": Path("/bin/busybox")}, links={"bin/cp": "busybox"})
+    files = {
+        f"plugin/{path.relative_to(packages)}": path
+        for path in packages.rglob("*")
+        if path.is_file()
+    }
+    image = Image(
+        [_PLUGIN_IMAGE],
+        files={**files, "bin/busybox": Path("/bin/busybox")},
+        links={"bin/cp": "busybox"},
+    )
     write(archive, [image])
     return archive
 

@@ -1,4 +1,6 @@
-"""The demo's two clusters: on a real node, or real API servers if available, else in-process ones."""
+"""The demo's two clusters: on a real node, or real API servers if available,
+else in-process ones.
+"""
 
 import asyncio
 import fcntl
@@ -71,19 +73,39 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
     front = ""
     async with AsyncExitStack() as stack:
         if site is not None:
-            say("1. A real node as the host cluster, and a second control plane in its network as the virtual cluster.")
+            say(
+                "1. A real node as the host cluster, and a second control plane in its network as "
+                "the virtual cluster."
+            )
             virtual = await _on_node(site, stack)
-            write, deployments, front = _kubeconfigs(site, virtual), True, tenant.front(site, virtual.url)
+            write = _kubeconfigs(site, virtual)
+            deployments = True
+            front = tenant.front(site, virtual.url)
         elif isinstance(programs, str):
-            say(f"1. Two clusters in this process, {programs}. Nothing makes Pods of Deployments in them.")
-            write, deployments = await _embedded(stack), False
+            say(
+                f"1. Two clusters in this process, {programs}. "
+                "Nothing makes Pods of Deployments in them."
+            )
+            write = await _embedded(stack)
+            deployments = False
         else:
             say(f"1. Two real clusters, etcd and kube-apiserver from {short(programs.source)}.")
-            write, deployments = await _real(programs, stack), programs.has(CONTROLLER_MANAGER)
+            write = await _real(programs, stack)
+            deployments = programs.has(CONTROLLER_MANAGER)
         real = None if isinstance(programs, str) else programs
         kubeconfigs = {side: write(side, "admin", folder / f"{side}.kubeconfig") for side in Side}
-        of_daemon = {side: write(side, DAEMON, folder / f"{side}-{DAEMON}.kubeconfig") for side in Side}
-        yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun, site, front)
+        of_daemon = {
+            side: write(side, DAEMON, folder / f"{side}-{DAEMON}.kubeconfig") for side in Side
+        }
+        yield Clusters(
+            kubeconfigs,
+            of_daemon,
+            kubectl(real),
+            deployments,
+            time.monotonic() - begun,
+            site,
+            front,
+        )
 
 
 async def usable_programs() -> Programs | str:
@@ -94,8 +116,12 @@ async def usable_programs() -> Programs | str:
         if any(os.environ.get(name) for name in _CHOSEN):
             return f"as there is nothing to start real ones with ({missing})"
     if not shutil.which("go"):
-        return "as there is no kube-apiserver here, and no Go for hack/controlplane/build to build one with"
-    say("There is no kube-apiserver here yet. This builds one, once; hack/demo --embedded does without.")
+        without_go = "no Go for hack/controlplane/build to build one with"
+        return f"as there is no kube-apiserver here, and {without_go}"
+    say(
+        "There is no kube-apiserver here yet. This builds one, once; "
+        "hack/demo --embedded does without."
+    )
     if await _build():
         return find_programs()
     return "as hack/controlplane/build failed, see above"
@@ -112,9 +138,13 @@ async def _build() -> bool:
 
 
 async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
-    has = programs.has(CONTROLLER_MANAGER)
-    virtual = ControlPlane("virtual", programs=programs, controllers=VIRTUAL_CONTROLLERS if has else "")
-    host = ControlPlane("host", programs=programs, controllers=HOST_CONTROLLERS if has else "")
+    virtual_controllers = ""
+    host_controllers = ""
+    if programs.has(CONTROLLER_MANAGER):
+        virtual_controllers = VIRTUAL_CONTROLLERS
+        host_controllers = HOST_CONTROLLERS
+    virtual = ControlPlane("virtual", programs=programs, controllers=virtual_controllers)
+    host = ControlPlane("host", programs=programs, controllers=host_controllers)
     planes = {Side.VIRTUAL: virtual, Side.HOST: host}
     await run_planes(planes.values(), stack)
     return lambda side, user, path: planes[side].kubeconfig(user, path=path)
@@ -159,7 +189,9 @@ async def real_node(site: NodeSite) -> AsyncIterator[None]:
                 await in_thread(lambda: outside.down(site))  # of a demo that was killed
                 await in_thread(lambda: outside.up(site))
             except (inside.Failed, RuntimeError) as failure:
-                raise Failed(f"{failure}\nThe logs of a node that failed: {site.failed}") from failure
+                raise Failed(
+                    f"{failure}\nThe logs of a node that failed: {site.failed}"
+                ) from failure
             yield
         finally:
             await in_thread(lambda: outside.down(site))
@@ -186,7 +218,9 @@ def alone() -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as taken:
-        raise Failed("another hack/demo --node of this checkout is running: end it first") from taken
+        raise Failed(
+            "another hack/demo --node of this checkout is running: end it first"
+        ) from taken
     finally:
         os.close(lock)
 
@@ -196,7 +230,9 @@ async def _embedded(stack: AsyncExitStack) -> WriteKubeconfig:
     return lambda side, user, path: servers[side].kubeconfig(path, user)
 
 
-async def embedded_servers(names: Iterable[Name], stack: AsyncExitStack) -> "Mapping[Name, ApiServer]":
+async def embedded_servers(
+    names: Iterable[Name], stack: AsyncExitStack
+) -> "Mapping[Name, ApiServer]":
     """Start an API server of each name in this process, which is stopped with the stack."""
     from kube_envtest import ApiServer, User  # imported late: real clusters start sooner without it
 

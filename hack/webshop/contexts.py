@@ -43,11 +43,16 @@ class ContextsDemo:
             if isinstance(programs, str):
                 say(f"1. {len(names)} clusters in this process, {programs}.")
                 servers = await embedded_servers(names, stack)
-                files = {name: servers[name].kubeconfig(self._file(name), "admin") for name in names}
+                files = {
+                    name: servers[name].kubeconfig(self._file(name), "admin") for name in names
+                }
             else:
-                say(f"1. {len(names)} real clusters, etcd and kube-apiserver from {short(programs.source)}.")
+                source = short(programs.source)
+                say(f"1. {len(names)} real clusters, etcd and kube-apiserver from {source}.")
                 planes = await _planes(names, programs, stack)
-                files = {name: planes[name].kubeconfig("admin", path=self._file(name)) for name in names}
+                files = {
+                    name: planes[name].kubeconfig("admin", path=self._file(name)) for name in names
+                }
             say(f"   They took {time.monotonic() - begun:.1f} s to start.")
             real = None if isinstance(programs, str) else programs
             say(*_hints(names, joined(files, self.folder / "kubeconfig"), real))
@@ -57,9 +62,13 @@ class ContextsDemo:
         return self.folder / f"{name}.kubeconfig"
 
 
-async def _planes(names: Sequence[str], programs: Programs, stack: AsyncExitStack) -> Mapping[str, ControlPlane]:
+async def _planes(
+    names: Sequence[str], programs: Programs, stack: AsyncExitStack
+) -> Mapping[str, ControlPlane]:
     controllers = VIRTUAL_CONTROLLERS if programs.has(CONTROLLER_MANAGER) else ""
-    planes = {name: ControlPlane(name, programs=programs, controllers=controllers) for name in names}
+    planes = {
+        name: ControlPlane(name, programs=programs, controllers=controllers) for name in names
+    }
     await run_planes(planes.values(), stack)
     return planes
 
@@ -79,7 +88,9 @@ def joined(kubeconfigs: Mapping[str, Path], file: Path) -> Path:
 
 def _hints(names: Sequence[str], kubeconfig: Path, programs: Programs | None) -> Sequence[str]:
     """Return commands for the clusters."""
-    command = "kubectl" if shutil.which("kubectl") else " ".join(map(short, kubectl(programs))) or "kubectl"
+    command = "kubectl"
+    if not shutil.which(command):
+        command = " ".join(map(short, kubectl(programs))) or command
     first = names[0]
     programs_folder = ".venv/bin/python examples/multicluster"
     return (

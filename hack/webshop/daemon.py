@@ -32,7 +32,9 @@ class Daemon(daemon.Process):
         while not await in_thread(self._answers):
             self.check()
             if time.monotonic() > deadline:
-                raise Failed(f"the daemon isn't ready after {seconds:g} s; {self._last_log_lines()}")
+                raise Failed(
+                    f"the daemon isn't ready after {seconds:g} s; {self._last_log_lines()}"
+                )
             await asyncio.sleep(0.05)
 
     def check(self) -> None:
@@ -42,7 +44,8 @@ class Daemon(daemon.Process):
             Failed: It has ended.
         """
         if self.process is not None and self.process.poll() is not None:
-            raise Failed(f"the daemon has ended with status {self.process.returncode}; {self._last_log_lines()}")
+            status = self.process.returncode
+            raise Failed(f"the daemon has ended with status {status}; {self._last_log_lines()}")
 
     def _last_log_lines(self) -> str:
         last = "\n".join(self.log.read_text().splitlines()[-12:])
@@ -63,7 +66,10 @@ def make(clusters: Clusters, folder: Path) -> Daemon:
         "kind": "SyncerConfig",
         "cluster": "shop",
         "virtual": {"kubeconfig": str(clusters.daemon_kubeconfigs[Side.VIRTUAL])},
-        "host": {"kubeconfig": str(clusters.daemon_kubeconfigs[Side.HOST]), "namespace": HOST_NAMESPACE},
+        "host": {
+            "kubeconfig": str(clusters.daemon_kubeconfigs[Side.HOST]),
+            "namespace": HOST_NAMESPACE,
+        },
         "sync": {
             "toHost": {"ingresses": {"enabled": True}},
             "fromHost": {"customResourceDefinitions": {"enabled": True}},
@@ -73,4 +79,6 @@ def make(clusters: Clusters, folder: Path) -> Daemon:
     if clusters.node is None:
         return Daemon({**base, **NETWORKING}, folder)
     command = (*outside.enter_network(clusters.node), daemon.SYNCER)
-    return Daemon(merged(base, SECTIONS), folder, command=command, address=clusters.node.addresses[1])
+    return Daemon(
+        merged(base, SECTIONS), folder, command=command, address=clusters.node.addresses[1]
+    )

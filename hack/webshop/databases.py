@@ -42,7 +42,9 @@ class Operator:
             await asyncio.sleep(PAUSE)
 
     async def _watch(self) -> None:
-        async with self.cluster.watch(DATABASES, namespace=self.namespace, resource_version="0") as events:
+        async with self.cluster.watch(
+            DATABASES, namespace=self.namespace, resource_version="0"
+        ) as events:
             async for batch in events:
                 for event in batch:
                     if event.type in ("ADDED", "MODIFIED"):
@@ -51,15 +53,23 @@ class Operator:
     async def _make(self, database: Obj) -> None:
         if is_deleting(database) or database.get("status"):
             return
-        key, name = key_of(database), database["spec"]["secretName"]
+        key = key_of(database)
+        name = database["spec"]["secretName"]
         address = f"{key.name}.databases.example.org"
         login = {"user": "orders", "password": "tr0ub4dor-and-3", "address": address}
-        owner = {"apiVersion": DATABASES.api_version, "kind": "Database", "name": key.name, "uid": uid_of(database)}
+        owner = {
+            "apiVersion": DATABASES.api_version,
+            "kind": "Database",
+            "name": key.name,
+            "uid": uid_of(database),
+        }
         secret: Obj = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": name, "namespace": key.namespace, "ownerReferences": [owner]},
-            "data": {part: base64.b64encode(text.encode()).decode() for part, text in login.items()},
+            "data": {
+                part: base64.b64encode(text.encode()).decode() for part, text in login.items()
+            },
         }
         with contextlib.suppress(AlreadyExists):
             await self.cluster.create(SECRETS, secret)

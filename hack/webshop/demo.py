@@ -58,7 +58,9 @@ class Demo:
             await self._through_the_chart()
             return
         async with AsyncExitStack() as stack:
-            clusters = await stack.enter_async_context(started(self.folder, embedded=self.embedded, node=self.node))
+            clusters = await stack.enter_async_context(
+                started(self.folder, embedded=self.embedded, node=self.node)
+            )
             say(f"   They took {clusters.seconds:.1f} s to start.")
             virtual, host = await stack.enter_async_context(_connected(clusters))
             await _make_host_namespace(host)
@@ -90,10 +92,17 @@ class Demo:
             await release.uninstall()
 
     async def _shop(
-        self, clusters: Clusters, visit: Visit, sides: tuple[SideClient, SideClient], daemon: Daemon | Release
+        self,
+        clusters: Clusters,
+        visit: Visit,
+        sides: tuple[SideClient, SideClient],
+        daemon: Daemon | Release,
     ) -> None:
-        """Apply the web shop, visit it where its containers are real, and show what becomes of it."""
-        samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
+        """Apply the web shop, visit it where its containers are real,
+        and show what becomes of it.
+        """
+        samples = Samples(deployments=clusters.deployments)
+        begun = time.monotonic()
         await self._apply(clusters, samples, sides[0])
         steps = itertools.count(4)
         if clusters.node is not None:
@@ -103,13 +112,18 @@ class Demo:
             say(*_hints(clusters))
         say("", f"{next(steps)}. What the daemon {'has done' if self.once else 'does'}:", "")
         await self._follow(*sides, samples, daemon)
-        say("", f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.")
+        say(
+            "",
+            f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.",
+        )
 
     async def _visit(self, visit: Visit) -> None:
         async for command, output in visit.run():
             say(f"   $ {command}", *_indented(output))
 
-    async def _daemon(self, clusters: Clusters, admins: Mapping[Side, SideClient], stack: AsyncExitStack) -> Daemon:
+    async def _daemon(
+        self, clusters: Clusters, admins: Mapping[Side, SideClient], stack: AsyncExitStack
+    ) -> Daemon:
         daemon = make(clusters, self.folder)
         daemon.write()
         for side, objects in daemon.rights(DAEMON).items():
@@ -117,8 +131,15 @@ class Demo:
                 await admins[side].create(_rbac(obj["kind"]), obj)
         stack.push_async_callback(in_thread, daemon.stop)
         daemon.spawn()
-        say("", f"2. The daemon: syncer --config {daemon.file}", *_indented(daemon.file.read_text().splitlines()))
-        say(f"   It is the user {DAEMON!r}, who may do what `syncer rbac --user {DAEMON}` prints, and nothing else.")
+        say(
+            "",
+            f"2. The daemon: syncer --config {daemon.file}",
+            *_indented(daemon.file.read_text().splitlines()),
+        )
+        say(
+            f"   It is the user {DAEMON!r}, who may do what `syncer rbac --user {DAEMON}` prints, "
+            "and nothing else."
+        )
         return daemon
 
     async def _begun(self, log: Path | str, virtual: SideClient) -> None:
@@ -133,13 +154,19 @@ class Demo:
     async def _apply(self, clusters: Clusters, samples: Samples, virtual: SideClient) -> None:
         command = " ".join(_short(part) for part in shop.command(clusters, samples))
         files = " ".join(_short(file) for file in samples.files)
-        say("", f"3. The web shop, in the virtual cluster: {command or f'{files} (there is no kubectl)'}")
+        applied = command or f"{files} (there is no kubectl)"
+        say("", f"3. The web shop, in the virtual cluster: {applied}")
         say(*_indented(await shop.apply(clusters, samples, virtual, self.folder)))
 
-    async def _follow(self, virtual: SideClient, host: SideClient, samples: Samples, daemon: Daemon | Release) -> None:
-        """Show the state repeatedly; the samples' objects are required only until all of them are there."""
+    async def _follow(
+        self, virtual: SideClient, host: SideClient, samples: Samples, daemon: Daemon | Release
+    ) -> None:
+        """Show the state repeatedly; the samples' objects are required only until all
+        of them are there.
+        """
         wanted: Samples | None = samples
-        screen, found = table.screen(), list[Row]()
+        screen = table.screen()
+        found = list[Row]()
         deadline = time.monotonic() + (self.timeout if self.once else math.inf)
         try:
             while True:
@@ -158,7 +185,8 @@ class Demo:
 
 
 def _rbac(kind: str) -> Resource:
-    plural, namespaced = f"{kind.lower()}s", not kind.startswith("Cluster")
+    plural = f"{kind.lower()}s"
+    namespaced = not kind.startswith("Cluster")
     return Resource("rbac.authorization.k8s.io/v1", kind, plural, namespaced)
 
 
@@ -172,7 +200,11 @@ async def _look(virtual: SideClient, host: SideClient, wanted: Samples | None) -
 
 def missing(found: Iterable[Row], seconds: float, log: Path | str) -> str:
     """Return the message about objects that have not arrived when the seconds are over."""
-    bad = [f"  {row.kind} {row.virtual} {row.arrow} {row.host}: {row.status}" for row in found if not row.good]
+    bad = [
+        f"  {row.kind} {row.virtual} {row.arrow} {row.host}: {row.status}"
+        for row in found
+        if not row.good
+    ]
     lines = [f"not all has arrived within {seconds:g} s:", *bad, f"The daemon's log: {log}"]
     return "\n".join(lines)
 
@@ -193,12 +225,16 @@ async def _connected(clusters: Clusters) -> AsyncIterator[tuple[SideClient, Side
 
 async def _make_host_namespace(host: SideClient) -> None:
     """Create the namespace for the copies."""
-    await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}})
+    await host.create(
+        NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}}
+    )
 
 
 @asynccontextmanager
 async def _simulation(host: SideClient, *, pods: bool) -> AsyncIterator[None]:
-    """Play the operator of Databases, and scheduler and kubelet if asked to, while the block runs."""
+    """Play the operator of Databases, and scheduler and kubelet if asked to,
+    while the block runs.
+    """
     playing = [databases.Operator(host, HOST_NAMESPACE).run()]
     if pods:
         playing.append(Kubelet(host, HOST_NAMESPACE, events=True).run())
@@ -212,8 +248,8 @@ def _simulated(clusters: Clusters) -> Sequence[str]:
     if clusters.node is not None:
         return (f"   In the host cluster a simulation plays an operator: {crd}",)
     return (
-        "   In the host cluster a simulation plays scheduler and kubelet: no container really runs. Another one",
-        f"   plays an operator: {crd}",
+        "   In the host cluster a simulation plays scheduler and kubelet: no container really",
+        f"   runs. Another one plays an operator: {crd}",
     )
 
 
@@ -221,7 +257,8 @@ def _blank_sheet(clusters: Clusters) -> Sequence[str]:
     """Return the beginning of a configuration for the clusters."""
     return (
         "",
-        "2. No daemon. For a configuration of your own, in another terminal (.venv/bin/syncer --config FILE):",
+        "2. No daemon. For a configuration of your own, in another terminal,",
+        "   .venv/bin/syncer --config FILE:",
         "   apiVersion: vsyncer.dev/v1alpha1",
         "   kind: SyncerConfig",
         "   cluster: shop",
@@ -234,15 +271,22 @@ def _blank_sheet(clusters: Clusters) -> Sequence[str]:
 
 def _hints(clusters: Clusters) -> Sequence[str]:
     """Return hints for using two running clusters."""
-    kubectl = "kubectl" if shutil.which("kubectl") else " ".join(map(_short, clusters.kubectl)) or "kubectl"
-    virtual, host = (f"{kubectl} --kubeconfig {clusters.kubeconfigs[side]}" for side in (Side.VIRTUAL, Side.HOST))
+    kubectl = "kubectl"
+    if not shutil.which(kubectl):
+        kubectl = " ".join(map(_short, clusters.kubectl)) or kubectl
+    virtual, host = (
+        f"{kubectl} --kubeconfig {clusters.kubeconfigs[side]}" for side in (Side.VIRTUAL, Side.HOST)
+    )
+    change = "delete pod web-1"
+    if clusters.deployments:
+        change = "scale deployment web --replicas=4"
     return (
         "",
         "To play with, in another terminal:",
         f"   {virtual} get pods,services,configmaps,databases -n shop -o wide",
         f"   {host} get pods,services,configmaps,databases -n {HOST_NAMESPACE} -o wide",
         f"   {virtual} edit configmap web-config -n shop",
-        f"   {virtual} {'scale deployment web --replicas=4' if clusters.deployments else 'delete pod web-1'} -n shop",
+        f"   {virtual} {change} -n shop",
         "Ctrl-C here ends it all and cleans up.",
     )
 

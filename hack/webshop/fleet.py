@@ -1,4 +1,6 @@
-"""One daemon between a host and several virtual clusters, of which one goes away and another is taken out."""
+"""One daemon between a host and several virtual clusters,
+of which one goes away and another is taken out.
+"""
 
 import asyncio
 import json
@@ -25,8 +27,12 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import NAMESPACES, PODS
 from syncer.testing.objects import namespace, pod, serviceaccount
 
-#: The user that the daemon is, the virtual namespace, and the pods of each virtual cluster at first.
-DAEMON, SHOP, PODS_EACH = "daemon", "shop", 2
+#: The user that the daemon is.
+DAEMON = "daemon"
+#: The virtual namespace.
+SHOP = "shop"
+#: The pods of each virtual cluster at first.
+PODS_EACH = 2
 
 
 @dataclass(frozen=True)
@@ -47,28 +53,41 @@ class FleetDemo:
         async with AsyncExitStack() as stack:
             begun = time.monotonic()
             planes = await self._planes(names, stack)
-            say(f"1. A host and {len(names)} virtual clusters. They took {time.monotonic() - begun:.1f} s to start.")
-            admins = {name: await self._admin(name, planes[name], stack) for name in ("host", *names)}
+            took = time.monotonic() - begun
+            say(f"1. A host and {len(names)} virtual clusters. They took {took:.1f} s to start.")
+            admins = {
+                name: await self._admin(name, planes[name], stack) for name in ("host", *names)
+            }
             await admins["host"].create(NAMESPACES, namespace(HOST_NAMESPACE))
-            await stack.enter_async_context(helped_by(Kubelet(admins["host"], HOST_NAMESPACE).run()))
+            await stack.enter_async_context(
+                helped_by(Kubelet(admins["host"], HOST_NAMESPACE).run())
+            )
             daemon = await self._daemon(planes, admins, names, stack)
-            say("", f"3. {PODS_EACH} pods in each of them, all in the host namespace {HOST_NAMESPACE}:")
+            say(
+                "",
+                f"3. {PODS_EACH} pods in each of them, all in the host namespace {HOST_NAMESPACE}:",
+            )
             for name in names:
                 await admins[name].create(NAMESPACES, namespace(SHOP))
-                await admins[name].create(_SERVICE_ACCOUNTS, serviceaccount("default", namespace=SHOP))
+                await admins[name].create(
+                    _SERVICE_ACCOUNTS, serviceaccount("default", namespace=SHOP)
+                )
                 for number in range(PODS_EACH):
                     await admins[name].create(PODS, _pod(f"web-{number}"))
             for name in names:
                 for number in range(PODS_EACH):
                     await self._ready(admins[name], f"web-{number}")
             await self._show(daemon, lambda states: states == dict.fromkeys(names, "served"))
-            gone, other = names[0], names[1]
+            gone = names[0]
+            other = names[1]
             say("", f"4. The API server of {gone} ends. A pod of {other} meanwhile:")
             await in_thread(planes[gone].stop)
             await admins[other].create(PODS, _pod("meanwhile"))
             seconds = await self._ready(admins[other], "meanwhile")
             say(f"   Ready after {seconds:.1f} s.")
-            await self._show(daemon, lambda states: states[gone] == "silent" and states[other] == "served")
+            await self._show(
+                daemon, lambda states: states[gone] == "silent" and states[other] == "served"
+            )
             say("", f"5. {gone} is taken out of {daemon.file}, while the daemon runs:")
             daemon.config["virtualClusters"] = daemon.config["virtualClusters"][1:]
             daemon.write()
@@ -108,7 +127,10 @@ class FleetDemo:
             name: planes[name].kubeconfig(DAEMON, path=self.folder / f"{name}-{DAEMON}.kubeconfig")
             for name in ("host", *names)
         }
-        entries = [{"name": name, "kubeconfig": str(files[name]), "hostNamespace": HOST_NAMESPACE} for name in names]
+        entries = [
+            {"name": name, "kubeconfig": str(files[name]), "hostNamespace": HOST_NAMESPACE}
+            for name in names
+        ]
         config: dict[str, Any] = {
             "apiVersion": "vsyncer.dev/v1alpha1",
             "kind": "SyncerConfig",
@@ -119,9 +141,18 @@ class FleetDemo:
         daemon = Daemon(config, self.folder)
         daemon.write()
         say("", f"2. The daemon: syncer --config {daemon.file}")
-        say(*(f"   {line}" for line in yaml.safe_dump({"virtualClusters": entries}, sort_keys=False).splitlines()))
+        say(
+            *(
+                f"   {line}"
+                for line in yaml.safe_dump(
+                    {"virtualClusters": entries}, sort_keys=False
+                ).splitlines()
+            )
+        )
         for name in names:
-            await _grant(admins[name], await self._rights(daemon, "--side=virtual", f"--cluster={name}"))
+            await _grant(
+                admins[name], await self._rights(daemon, "--side=virtual", f"--cluster={name}")
+            )
         await _grant(admins["host"], await self._rights(daemon, "--side=host"))
         stack.push_async_callback(in_thread, daemon.stop)
         daemon.spawn()
@@ -129,7 +160,9 @@ class FleetDemo:
         return daemon
 
     async def _rights(self, daemon: Daemon, *options: str) -> list[Obj]:
-        result = await in_thread(lambda: daemon.run("rbac", *options, "--user", DAEMON, "-o", "json"))
+        result = await in_thread(
+            lambda: daemon.run("rbac", *options, "--user", DAEMON, "-o", "json")
+        )
         found: list[Obj] = json.loads(result.stdout)["items"]
         return found
 
@@ -138,16 +171,22 @@ class FleetDemo:
         begun = time.monotonic()
         while not is_ready(await cluster.get(PODS, Key(SHOP, name))):
             if time.monotonic() - begun > self.timeout:
-                raise Failed(f"the pod {name} of {cluster.name} isn't Ready after {self.timeout:g} s")
+                raise Failed(
+                    f"the pod {name} of {cluster.name} isn't Ready after {self.timeout:g} s"
+                )
             await asyncio.sleep(0.1)
         return time.monotonic() - begun
 
     async def _show(self, daemon: Daemon, is_so: Callable[[dict[str, str]], bool]) -> None:
-        """Wait until the states of the virtual clusters are so, and show them as a user sees them."""
+        """Wait until the states of the virtual clusters are so,
+        and show them as a user sees them.
+        """
         deadline = time.monotonic() + self.timeout
         while True:
             result = await in_thread(lambda: daemon.run("clusters", "-o", "json"))
-            if result.returncode == 0 and is_so({each["cluster"]: each["state"] for each in json.loads(result.stdout)}):
+            if result.returncode == 0 and is_so(
+                {each["cluster"]: each["state"] for each in json.loads(result.stdout)}
+            ):
                 break
             if time.monotonic() > deadline:
                 raise Failed(f"`syncer clusters` says: {result.stdout or result.stderr}")
@@ -167,5 +206,6 @@ def _pod(name: str) -> Obj:
 
 async def _grant(cluster: SideClient, objects: Sequence[Obj]) -> None:
     for obj in objects:
-        plural, namespaced = f"{obj['kind'].lower()}s", not obj["kind"].startswith("Cluster")
+        plural = f"{obj['kind'].lower()}s"
+        namespaced = not obj["kind"].startswith("Cluster")
         await cluster.create(Resource(obj["apiVersion"], obj["kind"], plural, namespaced), obj)

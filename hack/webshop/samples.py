@@ -11,7 +11,15 @@ from hack.webshop.databases import DATABASES
 from hack.webshop.waiting import output_of
 from syncer.api import Obj, Resource, Side
 from syncer.clusters.client import SideClient
-from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from syncer.resources.kinds import (
+    CONFIG_MAPS,
+    INGRESSES,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
 
 WEBSHOP = ROOT / "examples" / "webshop"
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
@@ -38,18 +46,25 @@ class Samples:
     def __init__(self, *, deployments: bool) -> None:
         runs = "deployment.yaml" if deployments else "pods.yaml"
         self.files = (WEBSHOP / "shop.yaml", WEBSHOP / runs, WEBSHOP / "database.yaml")
-        self.objects: list[Obj] = [obj for file in self.files for obj in yaml.safe_load_all(file.read_text()) if obj]
+        self.objects: list[Obj] = []
+        for file in self.files:
+            self.objects.extend(filter(None, yaml.safe_load_all(file.read_text())))
 
 
 def command(clusters: Clusters, samples: Samples) -> list[str]:
     """Return the command that applies them; empty without kubectl."""
-    files = [part for file in samples.files for part in ("-f", str(file.relative_to(ROOT)))]
     if not clusters.kubectl:
         return []
-    return [*clusters.kubectl, "--kubeconfig", str(clusters.kubeconfigs[Side.VIRTUAL]), "apply", *files]
+    kubeconfig = str(clusters.kubeconfigs[Side.VIRTUAL])
+    found = [*clusters.kubectl, "--kubeconfig", kubeconfig, "apply"]
+    for file in samples.files:
+        found += ["-f", str(file.relative_to(ROOT))]
+    return found
 
 
-async def apply(clusters: Clusters, samples: Samples, virtual: SideClient, folder: Path) -> Sequence[str]:
+async def apply(
+    clusters: Clusters, samples: Samples, virtual: SideClient, folder: Path
+) -> Sequence[str]:
     """Apply them with kubectl, or else with the client; return a line for each."""
     if with_kubectl := command(clusters, samples):
         environ = {**os.environ, "KUBECACHEDIR": str(folder / "kubectl-cache"), "KUBERC": "off"}

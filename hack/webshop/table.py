@@ -53,10 +53,16 @@ class Plain:
 
 def lines(rows: Sequence[Row], *, head: bool = True) -> list[str]:
     """Return the table as text."""
-    cells = [row[:-1] for row in ([HEAD, *rows] if head else rows)]
+    cells = [row[:-1] for row in rows]
+    signs = ["  " if row.good else "! " for row in rows]
+    if head:
+        cells.insert(0, HEAD[:-1])
+        signs.insert(0, "  ")
     widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
-    signs = ["  "] * head + ["  " if row.good else "! " for row in rows]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    )
     return [f"{sign}{text}".rstrip() for sign, text in zip(signs, padded, strict=True)]
 
 
@@ -89,7 +95,10 @@ def _drawn(rows: Sequence[Row]) -> "Table":
     for title in HEAD[:-1]:
         table.add_column(title, overflow="fold", no_wrap=False)
     for row in rows:
-        table.add_row(*row[:-1], style="green" if row.good else "yellow")
+        style = "yellow"
+        if row.good:
+            style = "green"
+        table.add_row(*row[:-1], style=style)
     return table
 
 

@@ -19,7 +19,8 @@ from syncer.api import Side
 _PATIENCE = "--timeout=60s"
 #: How long a forwarded port may take to answer, in seconds.
 _FORWARD_SECONDS = 30.0
-_IMAGE, _ASK = "--image=vsyncer.dev/busybox:local", ("wget", "-qO-", "http://web.shop.svc.cluster.local/")
+_IMAGE = "--image=vsyncer.dev/busybox:local"
+_ASK = ("wget", "-qO-", "http://web.shop.svc.cluster.local/")
 _ANSWER = "Welcome to the shop from web-"
 #: Each command of the visit, and a part of its output: a pod asks the web server by the DNS name of
 #: its Service, and the tenant looks into both.
@@ -30,10 +31,20 @@ _COMMANDS: Sequence[tuple[Sequence[str], str]] = (
     (("logs", "visitor"), _ANSWER),
     (("exec", "deployment/web", "--", "cat", "/pages/index.html"), "<h1>Welcome to the shop</h1>"),
 )
-#: Stands for a pod of the web server. A container that is added to it asks the first one by the address
-#: that they share.
+#: Stands for a pod of the web server. A container that is added to it asks the first one by the
+#: address that they share.
 _POD = "pod/web"
-_INSIDE = ("debug", _POD, _IMAGE, "--profile=baseline", "--container=debugger", "--", "wget", "-qO-", "127.0.0.1:8080")
+_INSIDE = (
+    "debug",
+    _POD,
+    _IMAGE,
+    "--profile=baseline",
+    "--container=debugger",
+    "--",
+    "wget",
+    "-qO-",
+    "127.0.0.1:8080",
+)
 _ENDED = "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0"
 _DEBUG: Sequence[tuple[Sequence[str], str]] = (
     (_INSIDE, ""),
@@ -41,8 +52,9 @@ _DEBUG: Sequence[tuple[Sequence[str], str]] = (
     (("logs", _POD, "--container=debugger"), _ANSWER),
 )
 _FORWARD = ("port-forward", "service/web", ":80")
-#: The figures of a new pod come some seconds after its start; how long they may take.
-_TOP, _TOP_SECONDS = ("top", "pods"), 60.0
+_TOP = ("top", "pods")
+#: How long the figures of a new pod may take, which come some seconds after its start.
+_TOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -81,9 +93,12 @@ class Visit:
         """
         for command, wanted in _COMMANDS:
             yield await self._output_of(command, wanted)
-        [pod, *_] = (await self._run("-n=shop", "get", "pods", "--selector=app=web", "--output=name")).split()
+        [pod, *_] = (
+            await self._run("-n=shop", "get", "pods", "--selector=app=web", "--output=name")
+        ).split()
         for command, wanted in _DEBUG:
-            yield await self._output_of([pod if word == _POD else word for word in command], wanted)
+            words = [pod if word == _POD else word for word in command]
+            yield await self._output_of(words, wanted)
         async for shown in self._forward():
             yield shown
         yield f"kubectl -n shop {_quoted(_TOP)}", (await self._top()).splitlines()
@@ -137,14 +152,27 @@ class Visit:
     async def _run(self, *arguments: str, side: Side = Side.VIRTUAL) -> str:
         return await output_of(*self._kubectl(*arguments, side=side))
 
-    def _kubectl(self, *arguments: str, side: Side = Side.VIRTUAL) -> tuple[list[str], dict[str, str]]:
+    def _kubectl(
+        self, *arguments: str, side: Side = Side.VIRTUAL
+    ) -> tuple[list[str], dict[str, str]]:
         """Return the command line and the environment of kubectl."""
-        command = [*self.clusters.kubectl, "--kubeconfig", str(self.clusters.kubeconfigs[side]), *arguments]
-        return command, {**os.environ, "KUBECACHEDIR": str(self.folder / "kubectl-cache"), "KUBERC": "off"}
+        command = [
+            *self.clusters.kubectl,
+            "--kubeconfig",
+            str(self.clusters.kubeconfigs[side]),
+            *arguments,
+        ]
+        return command, {
+            **os.environ,
+            "KUBECACHEDIR": str(self.folder / "kubectl-cache"),
+            "KUBERC": "off",
+        }
 
 
 def _get(url: str) -> str:
-    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever HTTP_PROXY says
+    straight = urllib.request.build_opener(
+        urllib.request.ProxyHandler({})
+    )  # whatever HTTP_PROXY says
     with straight.open(url, timeout=_FORWARD_SECONDS) as reply:
         return str(reply.read().decode())
 
@@ -156,4 +184,10 @@ def _check(output: str, wanted: str) -> None:
 
 def _quoted(command: Sequence[str]) -> str:
     """Return a command as a shell reads it, in as few quotes as it takes."""
-    return " ".join(part if not set(part) & set(' $"{}') else f"'{part}'" for part in command)
+    words = []
+    for part in command:
+        word = part
+        if set(part) & set(' $"{}'):
+            word = f"'{part}'"
+        words.append(word)
+    return " ".join(words)

@@ -40,7 +40,11 @@ async def output_of(command: Sequence[str | Path], environ: dict[str, str]) -> s
     """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *command, env=environ, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=asyncio.subprocess.STDOUT
+        *command,
+        env=environ,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=asyncio.subprocess.STDOUT,
     )
     output = bytearray()
     try:

@@ -140,6 +140,7 @@ from syncer.api.selection import LabelRequirement, Selector
 from syncer.api.sources import Index, Right, Source, Watch
 from syncer.api.texts import shortened
 from syncer.byte_budget import SHARE_TIMES
+from syncer.remembered import REMEMBERED
 
 __all__ = [
     "API_VERSION",
@@ -149,6 +150,7 @@ __all__ = [
     "LONGEST_LABEL",
     "LONGEST_NAME",
     "NOTES_OF_TOOLS",
+    "REMEMBERED",
     "SHARE_TIMES",
     "TOKENS_ENDING",
     "AllowedFields",

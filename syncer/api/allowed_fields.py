@@ -1,4 +1,4 @@
-"""The fields that an object may have: a kind whose fields mean something on the host lists them."""
+"""The fields that an object may have, listed by kinds with fields that matter on the host."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias

@@ -28,10 +28,10 @@ def _steps(path: str) -> Steps:
         steps = path_steps(path)
     except ValueError:
         steps = ()
-    if not all(steps) or not steps or (path[0] != "/" and set(path) & set("[]/ ")):
-        raise ValueError(
-            f"authority: expected a path of fields such as spec.replicas, found {path!r}",
-        )
+    is_whole = bool(steps) and all(steps)
+    if not is_whole or (path[0] != "/" and set(path) & set("[]/ ")):
+        why = f"authority: expected a path of fields such as spec.replicas, found {path!r}"
+        raise ValueError(why)
     return steps
 
 

@@ -52,11 +52,17 @@ class Reader(Protocol):
         ...
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """Return the keys of the objects for which the index function ``index`` yielded ``value``."""
+        """Return the keys of the objects for which an index function yielded ``value``.
+
+        ``index`` is the name of the index.
+        """
         ...
 
     def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
-        """Return what the index function ``index`` yielded for the object of a key."""
+        """Return the values that an index function yielded for the object of a key.
+
+        ``index`` is the name of the index.
+        """
         ...
 
     def resolve(
@@ -83,7 +89,7 @@ class Reader(Protocol):
         ...
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Return True if a synced object refers to a virtual object, None if that is not known yet."""
+        """Return True if a synced object refers to a virtual object; None if not known yet."""
         ...
 
     def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
@@ -95,7 +101,7 @@ class Reader(Protocol):
         ...
 
     def minor_version(self, side: Side) -> int:
-        """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
+        """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""
         ...
 
     def original(self, host_key: Key) -> Key | None:
@@ -240,12 +246,12 @@ class Context(Generic[C]):
         return self.reader.copied_by(group, kind)
 
     def synced(self, resource: Resource) -> bool:
-        """Return True if a running syncer has host objects for virtual objects of a resource:
-        copies of these, or those that they are shown from.
+        """Return True if a running syncer has host objects for virtual objects of a resource.
 
-        An object that needs another one of a resource for which this is False can't work on the
-        host. Decisions of a :class:`~syncer.api.Refers` are made again when a syncer of a resource
-        that it ``refers_to`` begins.
+        These are their copies, or the objects that they are shown from. An object that needs
+        another one of a resource for which this is False can't work on the host. Decisions of a
+        :class:`~syncer.api.Refers` are made again when a syncer of a resource that it ``refers_to``
+        begins.
         """
         return self.reader.synced(resource)
 
@@ -258,9 +264,9 @@ class Context(Generic[C]):
         return self.reader.minor_version(side)
 
     def leave_out(self, *fields: str) -> None:
-        """Tell the owner of the virtual object, by an event, that these fields are not copied.
+        """Notify the owner of the virtual object, by an event, that these fields are not copied.
 
-        Call it as often as the object is decided; the event is recorded once.
+        Call it at each decision about the object; the event is recorded once.
         """
         self.reader.leave_out(fields)
 
@@ -309,14 +315,20 @@ class Context(Generic[C]):
         return self.virtual(resource, key) if key else None
 
     def host_name(self, resource: Resource, namespace: str, name: str) -> str:
-        """Return the host name of an object that a virtual object in ``namespace`` refers to as
-        ``name``.
+        """Return the host name of an object that a virtual object refers to.
+
+        Args:
+            resource: The resource of the named object.
+            namespace: The namespace of the virtual object.
+            name: The name by which it refers to the object.
 
         Raises:
             syncer.api.Refused: The name can't be one on the host. A name that would mean an object
                 of the host's own raises, too: the request then waits.
         """
-        return self.refer(resource, Key(namespace if resource.namespaced else "", name)).name
+        if not resource.namespaced:
+            namespace = ""
+        return self.refer(resource, Key(namespace, name)).name
 
     def refer(self, resource: Resource, key: Key, *, comes_later: bool = False) -> Key:
         """Return the host key of an object that a copy names. Raises as :meth:`Reader.resolve`."""
@@ -367,7 +379,7 @@ class Context(Generic[C]):
         }
 
     def narrowed(self, annotations: KeyRules) -> "Context[C]":
-        """Return this context for an object of which other annotations cross than of its kind.
+        """Return this context for an object with other rules for annotations than its kind.
 
         Args:
             annotations: The rules instead of the kind's, a constant.
@@ -392,12 +404,11 @@ class Context(Generic[C]):
                 raise Refused(f"{why}, and {effect}: remove it", path=path, reason="NotCopied")
 
     def without_marks(self, value: Json) -> Json:
-        """Return fields that are copied to the host without marks, and without labels and
-        annotations that the rules deny, in the mappings of templates, at any depth.
+        """Return fields that are copied to the host without marks and denied keys.
 
-        An operator on the host may write those of a template to the objects that it makes. The
-        value is not changed; parts without such keys are shared with the result. The object's owner
-        is told of those that are denied.
+        The keys are those of labels and annotations in templates, at any depth: an operator on the
+        host may write them to the objects that it makes. The value is not changed; parts without
+        such keys are shared with the result. The object's owner is notified of the denied keys.
         """
         denied: list[str] = []
 
@@ -415,11 +426,16 @@ class Context(Generic[C]):
         return found
 
     def _kept(self, virtual: Obj, part: str) -> dict[str, str]:
-        """Return the labels or annotations that cross; the object's owner is told of the others."""
+        """Return the labels or annotations that cross.
+
+        The object's owner is notified of the others.
+        """
         found = virtual["metadata"].get(part)
         if not found:
             return {}
         kept = self.metadata.kept(part, found)
-        if len(kept) < len(found) and (denied := self.metadata.denied(part, found)):
-            self.reader.leave_out(f"metadata.{part}[{key}]" for key in denied)
+        if len(kept) < len(found):
+            denied = self.metadata.denied(part, found)
+            if denied:
+                self.reader.leave_out(f"metadata.{part}[{key}]" for key in denied)
         return kept

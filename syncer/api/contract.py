@@ -11,10 +11,19 @@ from syncer.api.config import Config
 from syncer.api.metadata_rules import MetadataRules
 from syncer.api.objects import Resource
 from syncer.api.optional_roles import Indexes, Initialize, OwnController, Refers, Watches
-from syncer.api.paths import is_within, metadata_key, path_steps, path_text
+from syncer.api.paths import FieldPath, is_within, metadata_key, path_steps, path_text
 from syncer.api.reference_paths import ReferencePaths
 from syncer.api.references import Reference, Referred
-from syncer.api.roles import API_VERSION, Deletion, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import (
+    API_VERSION,
+    Deletion,
+    FakeSyncUp,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncFromHost,
+    SyncUp,
+)
 from syncer.api.selection import Selector
 from syncer.api.sources import Index, Right, Source, Watch
 
@@ -31,8 +40,9 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 #: The attributes of a syncer that are tuples of paths.
 _PATHS = ("down", "up", "both", "translates", "create_only", "exact")
 _OF_METADATA = (
-    "labels and annotations of the tenant's go to the host by themselves, and each that either side may change or that "
-    "comes up is named by its key, such as /metadata/annotations/example.org~1team"
+    "labels and annotations of the tenant's go to the host by themselves, and each that either side"
+    " may change or that comes up is named by its key, such as"
+    " /metadata/annotations/example.org~1team"
 )
 _TRANSLATES = ("to_host", "to_virtual", "host_namespaces")
 #: Attributes that had other names before; one of the old name would never be read.
@@ -45,7 +55,7 @@ _ASYNC = ("init", "register")
 class Fault(NamedTuple):
     """A fault of a plugin."""
 
-    #: A sentence that says what is wrong.
+    #: A sentence with the fault and the way out.
     message: str
     #: The attribute or method at fault; ``""`` if the class as a whole is.
     attribute: str = ""
@@ -53,8 +63,9 @@ class Fault(NamedTuple):
 
 def syncer_faults(plugin: Any) -> list[Fault]:
     """Return the faults of a syncer. A basic fault hides those that depend on it."""
-    for look in (_identity_faults, _class_faults, _made_faults):
-        if faults := list(look(plugin)):
+    for check in (_identity_faults, _class_faults, _made_faults):
+        faults = list(check(plugin))
+        if faults:
             return faults
     return []
 
@@ -63,10 +74,12 @@ def translator_faults(plugin: Any) -> list[Fault]:
     """Return the faults of a name translator."""
     if not inspect.isclass(plugin):
         return [Fault(f"{plugin!r} is not a class; the entry point has to name one")]
-    if missing := [name for name in _TRANSLATES if not callable(getattr(plugin, name, None))]:
+    missing = [name for name in _TRANSLATES if not callable(getattr(plugin, name, None))]
+    if missing:
         return [Fault(f"{plugin.__name__} lacks the method {', '.join(missing)}")]
     if not _takes(plugin, (), {"cluster": "", "namespace": ""}):
-        return [Fault(f"{plugin.__name__} can't be made with `cluster` and `namespace` given by keyword", "__init__")]
+        why = f"{plugin.__name__} can't be made with `cluster` and `namespace` given by keyword"
+        return [Fault(why, "__init__")]
     return []
 
 
@@ -80,7 +93,8 @@ def _identity_faults(plugin: Any) -> Iterator[Fault]:
     elif plugin.api_version != API_VERSION:
         newer = isinstance(plugin.api_version, int) and plugin.api_version > API_VERSION
         way_out = "upgrade vsyncer" if newer else "upgrade the plugin"
-        why = f"was written for version {plugin.api_version!r} of the plugin API; this is version {API_VERSION}"
+        written_for = f"was written for version {plugin.api_version!r} of the plugin API"
+        why = f"{written_for}; this is version {API_VERSION}"
         yield Fault(f"{why}: {way_out}", "api_version")
 
 
@@ -88,9 +102,11 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     """Yield the faults that show before the class is instantiated."""
     name = plugin.__name__
     needed = ("name", "resource") if issubclass(plugin, ASKED) else ("name",)
-    if lacking := [each for each in needed if not hasattr(plugin, each)]:
+    lacking = [attribute for attribute in needed if not hasattr(plugin, attribute)]
+    if lacking:
         yield Fault(f"{name} doesn't set {', '.join(lacking)}")
-    if missing := sorted(plugin.__abstractmethods__):
+    missing = sorted(plugin.__abstractmethods__)
+    if missing:
         yield Fault(f"{name} lacks the method {', '.join(missing)}")
     if not issubclass(plugin, ROLES):
         roles = ", ".join(role.__name__ for role in ROLES)
@@ -102,72 +118,95 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     if not lacking:
         yield from _section_faults(plugin)
     if not (inspect.isclass(plugin.config) and issubclass(plugin.config, Config)):
-        yield Fault(f"its config {plugin.config!r} is not a subclass of syncer.api.Config", "config")
-    else:
-        for option, kind in (("selector", Selector), ("metadata", MetadataRules)):
-            if plugin.config.model_fields[option].annotation is not kind:
-                why = f"that is a {kind.__name__} in every section. Call it otherwise"
-                yield Fault(f"its config has an option `{option}` of its own, but {why}", "config")
+        why = f"its config {plugin.config!r} is not a subclass of syncer.api.Config"
+        yield Fault(why, "config")
+        return
+    for option, kind in (("selector", Selector), ("metadata", MetadataRules)):
+        if plugin.config.model_fields[option].annotation is not kind:
+            why = f"that is a {kind.__name__} in every section. Call it otherwise"
+            yield Fault(f"its config has an option `{option}` of its own, but {why}", "config")
 
 
 def _combination_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    """Yield the faults of roles that can't be combined, and of roles that are never called without
-    another.
-    """
+    """Yield the faults of roles that can't be combined, or are never called without another."""
     name = plugin.__name__
     if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
         yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")
     if issubclass(plugin, SyncUp) and not issubclass(plugin, SyncDown | SyncFromHost):
         why = "which is only about the copies of SyncDown"
-        way_out = "for objects that begin on the host, derive it from SyncFromHost and rename sync_up to sync_from_host"
+        way_out = (
+            "for objects that begin on the host, derive it from SyncFromHost"
+            " and rename sync_up to sync_from_host"
+        )
         yield Fault(f"{name} has SyncUp without SyncDown, {why}; {way_out}")
     elif issubclass(plugin, Sync) and not issubclass(plugin, SyncDown | SyncFromHost):
-        yield Fault(f"{name} has Sync alone, which is never asked; derive it from SyncDown or SyncFromHost, too")
+        why = f"{name} has Sync alone, which is never asked"
+        yield Fault(f"{why}; derive it from SyncDown or SyncFromHost, too")
     is_or_fake = issubclass(plugin, SyncFromHost) and issubclass(plugin, FakeSyncUp)
-    if is_or_fake and not issubclass(plugin, SyncDown) and not getattr(plugin, "reverts_virtual_changes", False):
-        why = "so that a virtual key leads to the host object"
-        yield Fault(f"{name} has FakeSyncUp beside SyncFromHost; set reverts_virtual_changes and host_key, {why}")
+    reverts = getattr(plugin, "reverts_virtual_changes", False)
+    if is_or_fake and not issubclass(plugin, SyncDown) and not reverts:
+        why = f"{name} has FakeSyncUp beside SyncFromHost"
+        way_out = "set reverts_virtual_changes and host_key"
+        yield Fault(f"{why}; {way_out}, so that a virtual key leads to the host object")
 
 
 def _section_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    if not hasattr(plugin, "section") or not _is_like(_SECTION, plugin.section):
-        found = getattr(plugin, "section", None)
-        yield Fault(f"its section {found!r} is not of the form toHost.name, fromHost.name or fake.name", "section")
+    section = getattr(plugin, "section", None)
+    if section is None or not _is_like(_SECTION, section):
+        forms = "toHost.name, fromHost.name or fake.name"
+        yield Fault(f"its section {section!r} is not of the form {forms}", "section")
         return
-    word = re.sub(r"-|(?=[A-Z])", "_", plugin.section.partition(".")[2]).lower()
+    word = re.sub(r"-|(?=[A-Z])", "_", section.partition(".")[2]).lower()
     if hasattr(Config, word):
-        yield Fault(f"its section {plugin.section!r} can't be called so, the word has another meaning there", "section")
+        why = f"its section {section!r} can't be called so, the word has another meaning there"
+        yield Fault(why, "section")
 
 
 def _made_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     """Yield the faults that show once the class is instantiated."""
     made, raised = _attempt(plugin)
     if raised:
-        yield Fault(f"{plugin.__name__}() raises {raised}; it is made without arguments", "__init__")
+        why = f"{plugin.__name__}() raises {raised}; it is made without arguments"
+        yield Fault(why, "__init__")
         return
     yield from _attribute_faults(made)
     yield from _method_faults(made)
-    if raised := _attempt(plugin.config)[1]:
+    _, raised = _attempt(plugin.config)
+    if raised:
         why = f"its config {plugin.config.__name__} can't be made of defaults alone: {raised}"
         yield Fault(f"{why}; give each option a default", "config")
-    yield from _extra_faults(made)
+
+    # Indexes and watches are needed before the daemon connects.
+    if isinstance(made, Indexes):
+        yield from _list_faults("indexes", made.indexes, Index)
+    if isinstance(made, Watches):
+        yield from _list_faults("watches", made.watches, Watch)
 
 
 def _attribute_faults(made: Syncer) -> Iterator[Fault]:
     if not _is_like(_NAME, made.name):
-        yield Fault(f"its name {made.name!r} is not lower-case letters, digits, '-' and '.'", "name")
+        why = f"its name {made.name!r} is not lower-case letters, digits, '-' and '.'"
+        yield Fault(why, "name")
     if hasattr(made, "resource"):
         yield from _resource_faults("resource", made.resource)
         if made.host_resource is not made.resource:
             yield from _resource_faults("host_resource", made.host_resource)
-    paths = [fault for attribute in _PATHS for fault in _path_faults(made, attribute)]
-    yield from paths or _idle_faults(made)
+    path_faults: list[Fault] = []
+    for attribute in _PATHS:
+        path_faults += _path_faults(made, attribute)
+    yield from path_faults or _idle_faults(made)
     if isinstance(made, Refers):
         yield from _reference_faults(made)
     if not isinstance(made.metadata, MetadataRules):
-        yield Fault(f"its metadata {made.metadata!r} is not MetadataRules of labels and annotations", "metadata")
+        why = f"its metadata {made.metadata!r} is not MetadataRules of labels and annotations"
+        yield Fault(why, "metadata")
     yield from _deletion_faults(made)
-    for attribute, kind in (("reads", Source), ("rights", Right), ("refers_to", Resource), ("owns", Resource)):
+    for attribute, kind in (
+        ("reads", Source),
+        ("rights", Right),
+        ("refers_to", Resource),
+        ("owns", Resource),
+    ):
         value = getattr(made, attribute, ())
         if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
             yield Fault(f"its {attribute} is not a tuple of {kind.__name__}", attribute)
@@ -178,8 +217,14 @@ def _deletion_faults(made: Syncer) -> Iterator[Fault]:
     values = get_args(Deletion)
     if made.deletion not in values:
         yield Fault(f"its deletion {made.deletion!r} is not one of {', '.join(values)}", "deletion")
-    elif made.deletion != Syncer.deletion and (made.own_deletion or not isinstance(made, SyncDown)):
-        why = "own_deletion handles it" if made.own_deletion else "it makes no copies"
+        return
+    if made.own_deletion:
+        why = "own_deletion handles it"
+    elif not isinstance(made, SyncDown):
+        why = "it makes no copies"
+    else:
+        return
+    if made.deletion != Syncer.deletion:
         yield Fault(f"its deletion is {made.deletion}, but {why}; leave it out", "deletion")
 
 
@@ -187,38 +232,46 @@ def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
     """Yield the faults of an attribute that has to be a tuple of paths."""
     value = getattr(made, attribute)
     if not isinstance(value, tuple) or not all(_is_path(path) for path in value):
-        yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)
+        why = f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)'
+        yield Fault(why, attribute)
         return
     for path in value:
-        if path_steps(path)[0] == "metadata" and (attribute in ("down", "create_only") or not metadata_key(path)):
+        if path_steps(path)[0] != "metadata":
+            continue
+        if attribute in ("down", "create_only") or not metadata_key(path):
             yield Fault(f"its {attribute} has {path!r}; {_OF_METADATA}", attribute)
 
 
 def _idle_faults(made: Syncer) -> Iterator[Fault]:
-    """Yield the faults of paths that say more about fields which cross, and lie outside of those."""
+    """Yield the faults of paths about fields that cross, but that lie outside of these fields."""
     for attribute, first, second in (("create_only", "down", "both"), ("exact", "down", "up")):
         paths = getattr(made, attribute)
         crossing = (*getattr(made, first), *getattr(made, second))
         idle = [path for path in paths if not any(is_within(path, own) for own in crossing)]
         if idle and paths is not getattr(Syncer, attribute):
-            yield Fault(f"its {attribute} has {idle[0]!r}, which is neither in {first} nor in {second}", attribute)
+            why = f"its {attribute} has {idle[0]!r}, which is neither in {first} nor in {second}"
+            yield Fault(why, attribute)
 
 
 def _reference_faults(made: Refers) -> Iterator[Fault]:
-    """Yield the faults of ``references``: its paths must cross, and its values must be references."""
+    """Yield the faults of ``references``: its paths must cross, its values must be references."""
     references = made.references
+    kinds = get_args(Referred)
     is_mapping = isinstance(references, Mapping)
-    if not is_mapping or not all(isinstance(each, get_args(Referred)) for each in references.values()):
-        kinds = "a mapping of paths to Resource, Reference, Selects or Rewritten"
-        yield Fault(f"its references is not {kinds}", "references")
+    if not is_mapping or not all(isinstance(each, kinds) for each in references.values()):
+        form = "a mapping of paths to Resource, Reference, Selects or Rewritten"
+        yield Fault(f"its references is not {form}", "references")
         return
     try:
         ReferencePaths(references)
     except (TypeError, ValueError) as error:
         yield Fault(f"its references can't be: {error}", "references")
         return
-    owners = (*made.down, *made.both, *made.up) if isinstance(made, Syncer) else ()
-    shared = made.both if isinstance(made, Syncer) else ()
+    owners: tuple[FieldPath, ...] = ()
+    shared: tuple[FieldPath, ...] = ()
+    if isinstance(made, Syncer):
+        owners = (*made.down, *made.both, *made.up)
+        shared = made.both
     for path, each in references.items():
         holder = path_steps(path)[:-1]
         parted = [one for one in shared if is_within(path, one) and not is_within(holder, one)]
@@ -226,7 +279,8 @@ def _reference_faults(made: Refers) -> Iterator[Fault]:
             why = f"both has {parted[0]!r}, but what stands beside it says what it is the name of"
             yield Fault(f"its {why}; put {path_text(holder)} there", "both")
         if not metadata_key(path) and not any(is_within(path, owner) for owner in owners):
-            yield Fault(f"its references has {path!r}, which is in none of down, both and up", "references")
+            why = f"its references has {path!r}, which is in none of down, both and up"
+            yield Fault(why, "references")
 
 
 def _is_path(path: Any) -> bool:
@@ -240,54 +294,63 @@ def _is_path(path: Any) -> bool:
 
 def _resource_faults(attribute: str, value: Any) -> Iterator[Fault]:
     if not isinstance(value, Resource):
-        yield Fault(f'its {attribute} {value!r} is not a Resource, such as Resource("v1", "Pod", "pods")', attribute)
+        example = 'Resource("v1", "Pod", "pods")'
+        yield Fault(f"its {attribute} {value!r} is not a Resource, such as {example}", attribute)
         return
     for field, form in (("api_version", _VERSION), ("kind", _KIND), ("plural", _PLURAL)):
-        if not _is_like(form, getattr(value, field)):
-            yield Fault(f"its {attribute} has the {field} {getattr(value, field)!r}, which can't be one", attribute)
+        text = getattr(value, field)
+        if not _is_like(form, text):
+            why = f"its {attribute} has the {field} {text!r}, which can't be one"
+            yield Fault(why, attribute)
 
 
 def _method_faults(made: Syncer) -> Iterator[Fault]:
     """Yield a fault for each method whose signature differs from the role's."""
     for base, name, function in _methods_of_api(made):
         own = getattr(made, name)
-        wanted = [each for each in inspect.signature(function).parameters if each != "self"]
+        parameters = inspect.signature(function).parameters
+        wanted = [parameter for parameter in parameters if parameter != "self"]
         if not _takes(own, wanted, {}):
-            yield Fault(f"its {name} can't be called with ({', '.join(wanted)}), as {base} has it", name)
+            why = f"its {name} can't be called with ({', '.join(wanted)}), as {base} has it"
+            yield Fault(why, name)
         elif name not in _ASYNC and inspect.iscoroutinefunction(own):
-            yield Fault(f"its {name} is async; a syncer decides without waiting, only {' and '.join(_ASYNC)} may", name)
+            rule = f"a syncer decides without waiting, only {' and '.join(_ASYNC)} may"
+            yield Fault(f"its {name} is async; {rule}", name)
     if isinstance(made, Initialize) and not inspect.iscoroutinefunction(made.init):
         yield Fault("its init is not async", "init")
 
 
 def _methods_of_api(made: Syncer) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """Yield the methods that the class overrides: the role's name, the method's name, and the
-    role's own function.
+    """Yield the methods that the class overrides.
+
+    Each as the role's name, the method's name, and the role's own function.
     """
     for base in type(made).__mro__:
-        if base.__module__.startswith("syncer.api."):
-            for name, function in vars(base).items():
-                overridden = getattr(type(made), name, None) is not function
-                if inspect.isfunction(function) and overridden and not name.startswith("_"):
-                    yield base.__name__, name, function
+        if not base.__module__.startswith("syncer.api."):
+            continue
+        for name, function in vars(base).items():
+            if not inspect.isfunction(function) or name.startswith("_"):
+                continue
+            if getattr(type(made), name, None) is not function:
+                yield base.__name__, name, function
 
 
-def _extra_faults(made: Syncer) -> Iterator[Fault]:
-    """Yield the faults of indexes and watches, which are needed before the daemon connects."""
-    if isinstance(made, Indexes):
-        yield from _list_faults("indexes", made.indexes, Index)
-    if isinstance(made, Watches):
-        yield from _list_faults("watches", made.watches, Watch)
+def _list_faults(
+    name: str, method: Callable[[], Sequence[Any]], kind: type[Index | Watch]
+) -> Iterator[Fault]:
+    def listed() -> list[Any]:
+        return list(method())
 
-
-def _list_faults(name: str, method: Callable[[], Sequence[Any]], kind: type[Index | Watch]) -> Iterator[Fault]:
-    found, raised = _attempt(lambda: list(method()))
+    found, raised = _attempt(listed)
     if raised:
         yield Fault(f"its {name}() raises {raised}", name)
     for each in found or ():
         if not isinstance(each, kind) or not isinstance(each.source, Source):
-            yield Fault(f"its {name}() gives {each!r}, which is no {kind.__name__} of a Source", name)
-        elif not callable(each.values if isinstance(each, Index) else each.keys):
+            why = f"its {name}() gives {each!r}, which is no {kind.__name__} of a Source"
+            yield Fault(why, name)
+            continue
+        function = each.values if isinstance(each, Index) else each.keys
+        if not callable(function):
             yield Fault(f"its {name}() gives a {kind.__name__} without a function", name)
 
 
@@ -295,7 +358,9 @@ def _is_like(form: re.Pattern[str], value: Any) -> bool:
     return isinstance(value, str) and form.fullmatch(value) is not None
 
 
-def _takes(function: Callable[..., Any], positional: Sequence[Any], by_name: dict[str, Any]) -> bool:
+def _takes(
+    function: Callable[..., Any], positional: Sequence[Any], by_name: dict[str, Any]
+) -> bool:
     try:
         inspect.signature(function).bind(*positional, **by_name)
     except TypeError:
@@ -313,8 +378,11 @@ def _attempt(call: Callable[[], Any]) -> tuple[Any, str]:
     try:
         return call(), ""
     except ValidationError as error:
-        messages = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+        messages = []
+        for fault in error.errors(include_url=False):
+            option = ".".join(map(str, fault["loc"]))
+            messages.append(f"{option}: {fault['msg']}")
         return None, "; ".join(messages)
-    except Exception as error:  # noqa: BLE001 — whatever a plugin's code raises is its fault, and named as such
+    except Exception as error:  # noqa: BLE001 — any error of a plugin's code is a fault of it
         text = "; ".join(line.strip() for line in str(error).splitlines()[:3])
         return None, f"{type(error).__name__}: {text}"

@@ -17,9 +17,13 @@ class Verb(StrEnum):
     DELETE = "delete"
     BIND = "bind"  # bind a Pod to a node through the binding subresource
     CONDITIONS = "conditions"  # set these status conditions by type; leave everything else alone
-    MERGE = "merge"  # merge these fields through a subresource, list items by name; leave everything else alone
-    NOTE = "note"  # set these annotations (None removes one) on an existing object; leave everything else alone
-    REVOKE = "revoke"  # take out of an existing object what this one, which is a part of it, lacks; of policies alone
+    #: Merge these fields through a subresource, list items by name; leave everything else alone.
+    MERGE = "merge"
+    #: Set these annotations (None removes one) on an existing object; leave everything else alone.
+    NOTE = "note"
+    #: Remove from an existing object all fields that this one, which is a part of it, lacks. Only
+    #: policies use it.
+    REVOKE = "revoke"
 
 
 class Outcome(StrEnum):
@@ -77,9 +81,9 @@ class Write:
     #: The operation.
     verb: Verb
     #: For APPLY the wanted state, as far as the syncer sets it; otherwise the object as it was
-    #: seen, of which only the identity is used (CONDITIONS, NOTE, MERGE and REVOKE also take its
-    #: conditions, annotations, or other parts). A ``metadata.resourceVersion`` is a precondition: a
-    #: later version is not changed.
+    #: observed, of which only the identity is used (CONDITIONS, NOTE, MERGE and REVOKE also take
+    #: its conditions, annotations, or other parts). A ``metadata.resourceVersion`` is a
+    #: precondition: a later version is not changed.
     obj: Obj
     #: Paths below which fields that ``obj`` doesn't have are removed. Elsewhere fields of others
     #: are left alone, and only fields that we set before are removed. None for the syncer's
@@ -110,16 +114,16 @@ class Write:
     #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
     disputed: str = ""
     #: For MERGE: returns annotations to set on the object, given as it is once the API server has
-    #: accepted the merge. The merge is then only made if the object is as it was last seen.
+    #: accepted the merge. The merge is then only made if the object is as it was last observed.
     afterwards: "Callable[[Obj], Mapping[str, str]] | None" = None
-    #: Returns the write to make instead if the API server refuses ``disputed``, given the write
-    #: that was refused, which is this one with what the configuration has changed in it, and the
+    #: Returns the write to make instead if the API server refuses ``disputed``. Its arguments are
+    #: the refused write, which is this one with the changes that the configuration makes, and the
     #: refused fields, as in the causes: ``spec.ports[0].nodePort``.
     otherwise: "Callable[[Write, Collection[str]], Write] | None" = None
-    #: An event that tells the tenant of the write, once it has changed something; None for none.
+    #: An event for the tenant about the write, once it has changed something; None for none.
     warning: "Warned | None" = None
-    #: True if it takes from a copy what the tenant may no longer have: no policy holds it back. Of
-    #: policies alone.
+    #: True if it removes from a copy fields that the tenant may no longer have: no policy holds it
+    #: back. Only policies set it.
     revokes: bool = False
 
 
@@ -128,7 +132,7 @@ class Warned(NamedTuple):
 
     #: A word in CamelCase.
     reason: str
-    #: A sentence that says what to do.
+    #: A sentence with the way out.
     message: str
 
 
@@ -143,9 +147,9 @@ class Decision:
     outcome: Outcome = Outcome.IN_STEP
     #: Decide again after this many seconds; None: only when something changes.
     after: float | None = None
-    #: Objects whose appearance or change makes it worth deciding again.
+    #: The decision is made again when one of these objects appears or changes.
     on: tuple[ObjectRef, ...] = ()
-    #: An event that tells the tenant what the writes lack, once they are made; None for none.
+    #: An event for the tenant about the limits of the writes, once they are made; None for none.
     warning: Warned | None = None
     #: True if the writes are a step: once they are made, the decision is made again at once.
     is_step: bool = False
@@ -153,7 +157,8 @@ class Decision:
     @property
     def deletes(self) -> bool:
         """True if the decision deletes an object."""
-        for write in self.writes:  # noqa: SIM110 - asked several times a look, and a generator costs twice as much
+        # It is read several times for each request, and a generator costs twice as much.
+        for write in self.writes:  # noqa: SIM110
             if write.verb is Verb.DELETE:
                 return True
         return False
@@ -164,11 +169,13 @@ class Decision:
         The result is pending if either decision is.
         """
         times = [time for time in (self.after, other.after) if time is not None]
-        pending = Outcome.PENDING in (self.outcome, other.outcome)
+        reasons = [reason for reason in (self.reason, other.reason) if reason]
+        is_pending = Outcome.PENDING in (self.outcome, other.outcome)
+        outcome = Outcome.PENDING if is_pending else Outcome.IN_STEP
         return Decision(
             writes=self.writes + other.writes,
-            reason="; ".join(reason for reason in (self.reason, other.reason) if reason),
-            outcome=Outcome.PENDING if pending else Outcome.IN_STEP,
+            reason="; ".join(reasons),
+            outcome=outcome,
             after=min(times, default=None),
             on=self.on + other.on,
             warning=self.warning or other.warning,
@@ -180,7 +187,7 @@ class Decision:
 
         Args:
             reason: A word in CamelCase.
-            message: A sentence that says what to do.
+            message: A sentence with the way out.
         """
         return replace(self, warning=Warned(reason, message))
 
@@ -246,11 +253,11 @@ def delete(
 ) -> Decision:
     """Delete the object with this uid; a later object of the same name is left alone.
 
-    The API server is not asked to delete what it has marked as deleted without grace already, and
-    what only waits for finalizers.
+    No request is made for an object that the API server has marked as deleted without grace
+    already, and that only waits for finalizers.
 
     Args:
-        host: The host object as it was seen; None for no deletion there.
+        host: The host object as it was observed; None for no deletion there.
         virtual: The same for the virtual object.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         grace: The grace period in seconds; None for the object's own.
@@ -308,13 +315,12 @@ def merge(
     right to patch the subresource belongs into the syncer's ``rights``.
 
     Args:
-        host: The host object as it was seen, with only these fields besides its metadata.
+        host: The host object as it was observed, with only these fields besides its metadata.
         subresource: The name of the subresource.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         afterwards: Returns annotations to set once the API server has accepted the fields, given
             the object as it is then; None for none. With it, the fields are only sent to the object
-            as it was last seen, so that an item which somebody else has added counts as no item of
-            ours.
+            as it was last observed, so that an item of another client doesn't count as ours.
     """
     write = Write(
         Side.HOST,
@@ -328,7 +334,7 @@ def merge(
 
 
 def skip(reason: str) -> Decision:
-    """Do nothing, and say why that is right."""
+    """Do nothing; ``reason`` is why that is right."""
     return Decision(reason=reason, outcome=Outcome.SKIPPED)
 
 

@@ -39,7 +39,9 @@ def _named(what: str, pattern: str, longest: int) -> Any:
 
 #: The name of a CustomResourceDefinition.
 PLURAL_GROUP = DNS_LABEL[:-1] + r"\." + DNS_SUBDOMAIN[1:]
-_LABEL = "a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"
+_LABEL = (
+    "a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"
+)
 _SUBDOMAIN = "a DNS name: lower-case letters, digits, - and dots"
 
 ClusterName = Annotated[

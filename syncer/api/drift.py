@@ -56,7 +56,8 @@ class DriftPolicies(Section):
 
     def of(self, found: DriftClass) -> Policy | None:
         """Return the policy of a class; None if it is not set."""
-        policy: Policy | None = getattr(self, "wrong_owner" if found == "wrongOwner" else found)
+        attribute = "wrong_owner" if found == "wrongOwner" else found
+        policy: Policy | None = getattr(self, attribute)
         return policy
 
     def over(self, defaults: "DriftPolicies") -> "DriftPolicies":

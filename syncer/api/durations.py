@@ -11,8 +11,9 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 
 
 class OptionType(str):
-    """The type of an option in its help, where the Python type doesn't say it: ``duration``,
-    ``address``.
+    """The type of an option in its help, if the Python type isn't enough.
+
+    Examples are ``duration`` and ``address``.
     """
 
     __slots__ = ()

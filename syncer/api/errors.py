@@ -13,7 +13,7 @@ The action is in ``engine/controllers/retry_policy.py``.
     ├─ NotYet          on                      waits until that object is there
     └─ ClusterError    cluster, side, verb, resource, key, status; by kind:
        ├─ NotFound AlreadyExists Conflict      at once from fresh state, later with backoff
-       ├─ Invalid  Denied                      as Refused: the other API server said no
+       ├─ Invalid  Denied                      as Refused: the other API server refused it
        ├─ QuotaExceeded quota, requested       parked until there is room in the quota
        ├─ Forbidden     right                  parked until the RBAC rule that it names is there
        ├─ TooMany      retry_after             after the delay that the server asks for
@@ -40,9 +40,9 @@ class SyncerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A mistake in the configuration: where it is, what is wrong, and how to mend it."""
+    """A mistake in the configuration: its place, a description, and a hint."""
 
-    #: What is wrong, in a sentence.
+    #: The mistake, in a sentence.
     message: str
     #: The dotted path of the option; ``""`` if unknown.
     path: str = ""
@@ -71,7 +71,7 @@ class ConfigError(SyncerError):
 
 
 class PluginError(SyncerError):
-    """An installed plugin can't be used. Says why, and which package and version it is from."""
+    """An installed plugin can't be used. Gives the reason, and the plugin's package and version."""
 
     exit_code = 3
 
@@ -86,8 +86,8 @@ class PluginError(SyncerError):
 class Refused(SyncerError):
     """The syncer refuses to sync this object as it is.
 
-    The request is parked until the object, or another one that the decision read, changes. It is also
-    retried now and then without a change.
+    The request is parked until the object, or another one that the decision read, changes. It is
+    also retried now and then without a change.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Refused(SyncerError):
             about: The virtual object that gets the event; None for the one that is synced.
             for_operator: What ``syncer parked`` and the log show instead of ``why``; by default the
                 same.
-            in_the_way: An object that no cache shows, and whose end is waited for.
+            in_the_way: An object that is in no cache; the request waits for its deletion.
         """
         self.why = shortened(why)
         self.path = path
@@ -127,7 +127,7 @@ class NotYet(SyncerError):
     """
 
     def __init__(self, why: str, *, on: ObjectRef) -> None:
-        """Wait for an object; ``why`` says what for, in a sentence."""
+        """Wait for an object; ``why`` gives the reason in a sentence."""
         self.on = on
         super().__init__(why)
 
@@ -237,8 +237,9 @@ class Invalid(ClusterError):
 
 
 class Denied(ClusterError):
-    """Admission refused the request: a webhook, a policy or a limit, whose message this error
-    carries.
+    """Admission refused the request: a webhook, a policy or a limit.
+
+    This error has its message.
     """
 
 
@@ -299,14 +300,16 @@ class TooMany(ClusterError):
 
 
 class NotConnected(ClusterError):
-    """The cluster is not connected at the moment, or nothing may be written to it as another daemon
-    may lead.
+    """The cluster isn't connected at the moment, or another daemon may lead.
+
+    In the latter case nothing may be written to it.
     """
 
 
 class Unauthorized(ClusterError):
-    """The credentials are not accepted, even after they were refreshed: 401, or we count as
-    ``system:anonymous``.
+    """The credentials are not accepted, even after they were refreshed.
+
+    The API server answers 401, or treats us as ``system:anonymous``.
     """
 
 

@@ -16,10 +16,10 @@ from syncer.api.texts import shortened
 #: Stands for the host namespace, which tenants don't know, and for an object there that isn't
 #: theirs.
 HOST = "<host>"
-#: Characters of messages in an object that are searched. What is beyond is left out: who writes the
-#: host's messages may be led by a tenant.
+#: Characters of messages in an object that are searched. Further ones are left out: a tenant may
+#: influence the host's messages.
 MOST_TEXT = 1 << 18
-#: Different words in them that are looked up; a message with further ones is left out.
+#: Number of different words in them that are looked up; a message with further ones is left out.
 MOST_WORDS = 500
 
 #: The ends of the names of fields with texts, in small letters; and of those that have one if there
@@ -28,12 +28,15 @@ _TEXTS = ("message", "error")
 _REASON = "reason"
 #: The container's own last words, which aren't the host's.
 _OWN = "terminated"
-#: Kinds whose host names tell most: of those in namespaces, and of those in none.
+#: The kinds with the most widely valid host names: one in namespaces, and one in none.
 _IN_NAMESPACES = Resource("v1", "ConfigMap", "configmaps")
 _IN_NONE = Resource("v1", "Namespace", "namespaces", namespaced=False)
 #: Names of objects and namespaces, of which several are in a path, and a name and its namespace in
 #: a DNS name. The image of a container isn't the host's.
-_WORDS = r'image "[^"]*"|(?<![A-Za-z0-9.-])(?:[a-z0-9]+(?:(?:[.-]+|/)[a-z0-9]+)+|{plain})(?![A-Za-z0-9-])'
+_WORDS = (
+    r'image "[^"]*"|'
+    r"(?<![A-Za-z0-9.-])(?:[a-z0-9]+(?:(?:[.-]+|/)[a-z0-9]+)+|{plain})(?![A-Za-z0-9-])"
+)
 _SEPARATOR = re.compile("[./-]")
 #: The labels of a DNS name among which is a namespace: ``db-0.db.shop.svc``.
 _LABELS = 3
@@ -94,10 +97,13 @@ class HostNames:
             return "…"
 
     def in_messages(self, status: Json) -> Json:
-        """Return a status with virtual names in its texts, at any depth: those of fields such as
-        ``message``, ``lastError`` and ``failureReason``. Parts without are shared.
+        """Return a status with virtual names in its texts, at any depth.
+
+        The texts are those of fields such as ``message``, ``lastError`` and ``failureReason``.
+        Parts without texts are shared.
         """
-        translated = {message: self.virtual(message) for message in dict.fromkeys(_messages(status))}
+        messages = dict.fromkeys(_messages(status))
+        translated = {message: self.virtual(message) for message in messages}
         if all(message == virtual for message, virtual in translated.items()):
             return status
         return _replaced(status, translated)
@@ -110,8 +116,9 @@ class HostNames:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """The words that may be names: those with a separator in them, and plain ones that are
-        known to be names.
+        """The words that may be names.
+
+        These are words with a separator in them, and plain ones that are known to be names.
         """
         names = [name for name, virtual in self._known.items() if name != virtual]
         candidates = (self._settings.host_namespace, *names)
@@ -141,8 +148,10 @@ class HostNames:
         return "/".join(result)
 
     def _pair(self, part: str, further: list[str], *, is_alone: bool) -> list[str] | None:
-        """Return a namespace and a name behind it, which it takes from ``further``, in virtual
-        names; None if the part is no namespace of the virtual cluster on the host.
+        """Return a namespace and the name behind it as virtual names.
+
+        The name is taken from ``further``. None if the part is no namespace of the virtual cluster
+        on the host.
         """
         if not further or not self._is_home(part):
             return None
@@ -208,7 +217,8 @@ class HostNames:
         if word == home:
             return self._namespace
         for kind in self._kinds:
-            host_key = Key(home if kind.namespaced else "", word)
+            namespace = home if kind.namespaced else ""
+            host_key = Key(namespace, word)
             key = self._settings.names.to_virtual(kind, host_key)
             if key is not None and key.name != word:
                 return key.name

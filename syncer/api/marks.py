@@ -1,6 +1,6 @@
 """Marks: our labels and annotations.
 
-They say whose copy an object is; an unmarked object is never written or deleted.
+They identify the original of a copy; an unmarked object is never written or deleted.
 """
 
 import hashlib
@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from syncer.api.objects import LONGEST_LABEL, Key, Obj, Resource, annotations_of, labels_of
+from syncer.remembered import REMEMBERED
 
 #: The prefix of all marks unless the configuration sets another.
 PREFIX = "vsyncer.dev"
-#: Marks of resources that are remembered.
-_REMEMBERED = 1024
 #: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of
 #: that, instead of the Secret's, and with its host namespace, instead of the first that is assigned
 #: to the Secret's namespace.
@@ -57,8 +56,8 @@ class Marks:
     #: Annotation on virtual objects, where ``onHostDeletion`` is not ``recreate``: the uid of the
     #: copy, the uid of the virtual object, and the time at which the copy was created.
     copied: str = field(init=False)
-    #: Annotation on a virtual Service whose addresses aren't those of its copy yet: what is known
-    #: of them, and its spec while it is changed.
+    #: Annotation on a virtual Service that doesn't have the addresses of its copy yet: the known
+    #: addresses, and its spec while it is changed.
     address: str = field(init=False)
     #: Annotation that pauses writes: on objects of either side, on virtual Namespaces, and on the
     #: ConfigMap that represents the virtual cluster. A user sets ``"true"``; on a copy, we set
@@ -136,8 +135,9 @@ class Marks:
         return annotations_of(host).get(self.kind) == kind_mark(resource)
 
     def is_at_own_key(self, host: Obj, *, cluster: str) -> bool:
-        """Return True if a host object bears the marks of a copy of ours at its own key, of
-        whatever resource.
+        """Return True if a host object has the marks of a copy of ours at its own key.
+
+        The copy may be of any resource.
         """
         metadata = host["metadata"]
         labels = metadata.get("labels")
@@ -170,7 +170,7 @@ class Marks:
         return labels_of(obj).get(self.cluster) == cluster
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def kind_mark(resource: Resource) -> str:
     """Format a resource for the ``kind`` mark: ``Pod``, ``Ingress.networking.k8s.io``."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind

@@ -7,6 +7,7 @@ that cross instead.
 """
 
 from collections.abc import Callable
+from itertools import chain
 from typing import NamedTuple
 
 from syncer.api.metadata_rules import KeyRules, MetadataRules, matcher
@@ -116,7 +117,8 @@ FAMILIES = (
     ),
     Family(
         "Load balancers",
-        "a controller configures the host's load balancers: addresses, networks, security groups, sharing",
+        "a controller configures the host's load balancers: addresses, networks, security groups,"
+        " sharing",
         (
             "service.beta.kubernetes.io/*",
             "service.kubernetes.io/ibm-*",
@@ -164,7 +166,8 @@ FAMILIES = (
     ),
     Family(
         "Ingress controllers",
-        "the controller takes configuration text, or reads Secrets and other objects of any namespace",
+        "the controller takes configuration text, or reads Secrets and other objects of any"
+        " namespace",
         (
             "alb.ingress.kubernetes.io/*",
             "appgw.ingress.kubernetes.io/*",
@@ -214,7 +217,8 @@ FAMILIES = (
     ),
     Family(
         "Certificates",
-        "a controller signs with the host's authorities, and writes Secrets and Ingresses, of any name",
+        "a controller signs with the host's authorities, and writes Secrets and Ingresses, of any"
+        " name",
         (
             "cert-manager.io/issuer",
             "cert-manager.io/cluster-issuer",
@@ -264,7 +268,8 @@ FAMILIES = (
     ),
     Family(
         "Nodes and scheduling",
-        "it keeps the host's nodes from being emptied, removed or balanced, or uses the quota of another queue",
+        "it keeps the host's nodes from being emptied, removed or balanced, or uses the quota of"
+        " another queue",
         (
             "cluster-autoscaler.kubernetes.io/*",
             "karpenter.sh/*",
@@ -283,7 +288,8 @@ FAMILIES = (
     ),
     Family(
         "Pick-up",
-        "a program of the host loads every object with this key as configuration or credentials of its own",
+        "a program of the host loads every object with this key as configuration or credentials of"
+        " its own",
         (
             "grafana_*",
             "k8s-sidecar-*",
@@ -319,8 +325,8 @@ FAMILIES = (
     ),
     Family(
         "Notes of tools",
-        "it names objects that the other cluster hasn't, holds the whole object once more, or makes a tool "
-        "there take the object for its own and remove it",
+        "it names objects that the other cluster hasn't, holds the whole object once more, or makes"
+        " a tool there take the object for its own and remove it",
         (),
         (
             "*last-applied*",
@@ -345,8 +351,8 @@ FAMILIES = (
     ),
 )
 
-_ANYWHERE = tuple(glob for family in FAMILIES for glob in family.keys)
-_ANNOTATIONS = tuple(glob for family in FAMILIES for glob in family.annotations)
+_ANYWHERE = tuple(chain.from_iterable(family.keys for family in FAMILIES))
+_ANNOTATIONS = tuple(chain.from_iterable(family.annotations for family in FAMILIES))
 
 #: The keys by which tools know objects of their own cluster.
 NOTES_OF_TOOLS = KeyRules(deny=FAMILIES[-1].annotations)
@@ -366,13 +372,14 @@ is_note = matcher(NOTES_OF_TOOLS.deny)
 def key_family(title: str) -> Callable[[str], bool]:
     """Return a function that returns True if a key belongs to a family of :data:`FAMILIES`.
 
-    A kind asks it where an object without such a key would be open to more, and is refused rather
-    than copied without it.
+    A kind uses it where an object without such a key would be open to more. The object is then
+    refused rather than copied without the key.
 
     Raises:
         KeyError: There is no such family.
     """
-    return matcher({family.title: family.keys for family in FAMILIES}[title])
+    keys = {family.title: family.keys for family in FAMILIES}
+    return matcher(keys[title])
 
 
 def of_every_kind(*, goes_down: bool) -> MetadataRules:

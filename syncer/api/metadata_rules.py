@@ -35,7 +35,9 @@ _HOLDERS = frozenset({"labels", "annotations"})
 
 _GLOB = re.compile(r"[-A-Za-z0-9._/*?]+")
 _WILDCARD = re.compile(r"[*?]")
-_EXPECTED = "expected the key of a label or annotation, such as example.org/team, or a pattern with * and ?"
+_EXPECTED = (
+    "expected the key of a label or annotation, such as example.org/team, or a pattern with * and ?"
+)
 
 
 def _glob(text: str) -> str:
@@ -79,6 +81,10 @@ class MetadataRules(Section):
 _NO_RULES = MetadataRules()
 
 
+def _is_no_note(key: str) -> bool:
+    return False
+
+
 class MetadataFilter:
     """The rules of every kind, of a kind, and of its section, compiled."""
 
@@ -91,7 +97,7 @@ class MetadataFilter:
         every: MetadataRules = _NO_RULES,
         prefix: str = PREFIX,
         reserved: Collection[str] = (),
-        is_note: Callable[[str], bool] = lambda key: False,
+        is_note: Callable[[str], bool] = _is_no_note,
     ) -> None:
         """Compile the rules.
 
@@ -103,13 +109,13 @@ class MetadataFilter:
             every: The rules of every kind of the direction.
             prefix: The prefix of the marks, which never cross.
             reserved: Further keys that never cross.
-            is_note: Returns True for the key of a tool's note, of whose denial nobody needs to be
-                told.
+            is_note: Returns True for the key of a tool's note, whose denial isn't reported.
         """
         self._is_note = is_note
         self._section = section
         self._every = every
-        self._host_owned = {key for path in host_owned if (key := metadata_key(path))}
+        keys_by_path = [metadata_key(path) for path in host_owned]
+        self._host_owned = {key for key in keys_by_path if key}
         self._prefix = prefix + "/"
         self._reserved = frozenset((*reserved, LAST_APPLIED, NAMESPACE_NAME))
         self._parts = {
@@ -137,8 +143,10 @@ class MetadataFilter:
         return found
 
     def is_reserved(self, key: str) -> bool:
-        """Return True if a key never crosses, whatever the rules: a mark, which a tenant must not
-        forge, ``kubectl``'s own note, a label of the API server's, or a further one.
+        """Return True if a key never crosses, even if a rule allows it.
+
+        Such keys are marks, which a tenant must not forge, ``kubectl``'s own note, a label of the
+        API server's, and the reserved ones.
         """
         return key.startswith(self._prefix) or key in self._reserved
 
@@ -160,12 +168,19 @@ class MetadataFilter:
         return {key: value for key, value in found.items() if crosses[key]}
 
     def denied(self, part: str, found: Iterable[str]) -> list[str]:
-        """Return the keys that the rules deny, without those that never cross, those that come from
-        the host, and notes of tools.
+        """Return the keys that the rules deny.
+
+        Keys that never cross, keys that come from the host, and notes of tools are left out.
         """
         keys = self._parts[part]
-        ours = (self.is_reserved, keys.is_hosts, self._is_note)
-        return [key for key in found if not (keys[key] or any(is_known(key) for is_known in ours))]
+        denied = []
+        for key in found:
+            if keys[key]:
+                continue
+            is_ours = self.is_reserved(key) or keys.is_hosts(key) or self._is_note(key)
+            if not is_ours:
+                denied.append(key)
+        return denied
 
 
 class _Keys(dict[str, bool]):
@@ -229,8 +244,9 @@ def _names_domain(glob: str) -> bool:
 
 
 def _names_beginning(glob: str) -> bool:
-    """Return True if a pattern spells out the domain and the beginning of the name of its keys, or
-    the whole key.
+    """Return True if a pattern spells out the domain and the beginning of the name of its keys.
+
+    So does a pattern that is a whole key.
     """
     beginning = _WILDCARD.split(glob)[0]
     return beginning == glob or bool(beginning.partition("/")[2])
@@ -241,12 +257,12 @@ def without_keys(
     stays: Callable[[str, str], bool],
     is_mark: Callable[[str], bool],
 ) -> Any:
-    """Return a value without the keys of its ``labels`` and ``annotations`` for which ``stays(part,
-    key)`` is true, and without marks in any mapping, at any depth.
+    """Return a value without some keys of labels and annotations, at any depth.
 
-    An operator on the host may write those of a template to the objects that it makes, under
-    whatever name it has them (``podLabels``, ``commonAnnotations``). The value is not changed;
-    parts without such keys are shared with the result.
+    These are the keys of ``labels`` and ``annotations`` for which ``stays(part, key)`` is true, and
+    marks in any mapping: an operator on the host may write those of a template to the objects that
+    it makes, and may have them under other names (``podLabels``, ``commonAnnotations``). The value
+    is not changed; parts without such keys are shared with the result.
     """
     if isinstance(value, dict):
         result = value

@@ -24,14 +24,15 @@ class NameTranslator(Protocol):
         ...
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """Return the virtual key of a host key, or None if the name alone doesn't tell.
+        """Return the virtual key of a host key.
 
-        The marks of the host object tell it then.
+        None if it doesn't follow from the name alone; then the host object's marks have it.
         """
         ...
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Return the host namespaces that copies can be in, or None if they are not known
-        beforehand.
+        """Return the host namespaces that copies can be in.
+
+        None if they are not known beforehand.
         """
         ...

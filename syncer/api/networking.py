@@ -10,10 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from syncer.api.dns_names import ServiceKey, Subdomain
 from syncer.api.durations import OptionType
 from syncer.api.section import Section
-
-#: Addresses of API servers of which it is remembered whether they are IP addresses: asked for each
-#: Pod, of as many as there are virtual clusters.
-_REMEMBERED = 64
+from syncer.remembered import REMEMBERED
 
 
 def _cidr(value: Any) -> Any:
@@ -111,7 +108,7 @@ class ApiServerAddress:
         return _is_ip(self.host)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _is_ip(host: str) -> bool:
     try:
         ipaddress.ip_address(host)

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from syncer.api.groups import is_built_in
 from syncer.api.values import value_class
+from syncer.remembered import REMEMBERED
 
 #: A JSON value, such as a field of an object.
 Json = Any
 #: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is
 #: lost.
 Obj = dict[str, Json]
-#: Groups with their versions of which it is remembered whether they are Kubernetes' own.
-_REMEMBERED = 1024
 
 
 class Side(StrEnum):
@@ -52,7 +51,7 @@ class Key(NamedTuple):
         return cls(namespace, name)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _is_built_in(api_version: str) -> bool:
     """Return the same for a group and version; cached, as each write asks for it."""
     return is_built_in(api_version.rpartition("/")[0])

@@ -58,8 +58,9 @@ class LiveClient(Protocol):
         ...
 
     async def try_create(self, resource: Resource, obj: Obj) -> Obj:
-        """Ask whether an object could be created (``dryRun=All``), and return it as it would be
-        stored. Nothing is.
+        """Check whether an object could be created (``dryRun=All``).
+
+        Return it as it would be stored; nothing is stored.
 
         Raises:
             Invalid: The API server does not accept the object.
@@ -92,6 +93,14 @@ class LiveClient(Protocol):
         ...
 
 
+def _request_nothing(key: Key) -> None:
+    """Enqueue no request."""
+
+
+def _show_nothing(sentence: str, detail: str) -> None:
+    """Show no condition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Live:
     """Live clients of both sides, for ``Initialize`` and ``OwnController``."""
@@ -102,14 +111,15 @@ class Live:
     syncer: str
     virtual: LiveClient
     host: LiveClient
-    request: Callable[[Key], None] = field(default=lambda key: None)
+    request: Callable[[Key], None] = _request_nothing
     """Put a virtual key of this syncer into the queue."""
     #: The settings of the virtual cluster.
     settings: Settings = field(kw_only=True)
-    tell: Callable[[str, str], None] = field(default=lambda sentence, detail: None, kw_only=True)
-    """Show a condition of the syncer on ``/readyz?verbose``, in ``syncer status``, and in an event
-    in the virtual namespace ``default`` while this process leads: the syncer works, but not as it
-    could.
+    tell: Callable[[str, str], None] = field(default=_show_nothing, kw_only=True)
+    """Show a condition of the syncer: it works, but not as it could.
+
+    The condition is shown on ``/readyz?verbose``, in ``syncer status``, and in an event in the
+    virtual namespace ``default`` while this process leads.
 
     The first text is a sentence that any reader may see, the second adds, for the operator, such as
     addresses. A sentence ``""`` ends the condition.
@@ -163,11 +173,14 @@ class AroundReconcile(Role, Generic[C]):
 
 
 class OwnController(Role):
-    """Optional role: a custom controller, run beside the syncers while this process is the leader."""
+    """Optional role: a custom controller, run beside the syncers while this process leads."""
 
     @abstractmethod
     def register(self, live: Live) -> Awaitable[None]:
-        """Return the controller's coroutine. It is cancelled when leadership or the process ends."""
+        """Return the controller's coroutine.
+
+        It is cancelled when leadership or the process ends.
+        """
 
 
 class Excludes(Role, Generic[C]):
@@ -179,34 +192,35 @@ class Excludes(Role, Generic[C]):
 
 
 class Grants(Role, Generic[C]):
-    """Optional role: its copies give the tenant something that can end before they do, such as the
-    addresses of Pods, to which the host's nodes connect.
+    """Optional role: its copies give the tenant something that can end before the copies do.
 
-    What has ended is taken out of a copy before anything else is decided, and whatever the state of
-    the virtual object is: paused, excluded, refused, too large or unreadable. So are labels and
-    annotations of the tenant's that may no longer cross. An index of the syncer's ``host_resource``
-    whose values are the facts that a copy depends on lets changes of these facts wake it (see
+    An example are the addresses of Pods, to which the host's nodes connect. A grant that has ended
+    is removed from a copy before any other decision, and in any state of the virtual object:
+    paused, excluded, refused, too large or unreadable. So are labels and annotations of the
+    tenant's that may no longer cross. A copy that depends on facts is reconciled when they change
+    if the syncer has an index of its ``host_resource`` with these facts as values (see
     ``Index.requeues``).
 
-    Only a syncer with ``SyncDown`` has copies. What ``still_granted`` leaves must be what ``sync``
-    writes, or both would undo each other's writes.
+    Only a syncer with ``SyncDown`` has copies. ``still_granted`` must leave the fields that
+    ``sync`` writes, or both would undo each other's writes.
     """
 
     #: The paths of a copy that give something. Where a patch of the operator's rewrites one, that
     #: isn't judged.
     grants: ClassVar[tuple[FieldPath, ...]]
-    #: Those of ``grants`` that nobody can change in a copy, or without which it would give more: a
-    #: copy that would lose one is deleted.
+    #: Paths among ``grants`` that can't be changed in a copy, or without which it would give more:
+    #: a copy that would lose one is deleted.
     fixed_grants: ClassVar[tuple[FieldPath, ...]] = ()
 
     @abstractmethod
     def still_granted(self, ctx: Context[C], host: Obj) -> Obj | None:
-        """Return what of a copy is still granted, judged from the copy, the configuration and facts
-        of the host alone.
+        """Return the part of a copy that is still granted.
+
+        It must follow from the copy, the configuration and facts of the host alone.
 
         Args:
-            ctx: The context of the decision. Reads of the virtual side decide nothing: a tenant
-                writes what is there.
+            ctx: The context of the decision. Reads of the virtual side must not count: the objects
+                there are the tenant's.
             host: The copy as it is cached, without the labels and annotations that we have set and
                 that may no longer cross; not changed.
 
@@ -217,8 +231,9 @@ class Grants(Role, Generic[C]):
         """
 
     def beside(self, ctx: Context[C], host: Obj) -> Decision:
-        """Return the writes of the operator's own objects that belong to a copy, such as a quota;
-        by default there are none.
+        """Return the writes of the operator's own objects that belong to a copy, such as a quota.
+
+        By default there are none.
 
         Args:
             ctx: As for :meth:`still_granted`.
@@ -228,13 +243,12 @@ class Grants(Role, Generic[C]):
 
 
 class Refers(Role):
-    """Optional role: its objects refer to other virtual objects, which must be on the host while
-    they are synced.
+    """Optional role: its objects refer to other virtual objects.
 
-    A syncer with ``when_used``, such as that of Secrets, copies an object while something refers to
-    it, and removes the copy when nothing does any more. A :class:`~syncer.api.Mirror` has this
-    role. The methods are only called with virtual objects that match the ``selector`` of the
-    syncer's section.
+    These must be on the host while its objects are synced. A syncer with ``when_used``, such as
+    that of Secrets, copies an object while something refers to it, and removes the copy when
+    nothing does any more. A :class:`~syncer.api.Mirror` has this role. The methods are only called
+    with virtual objects that match the ``selector`` of the syncer's section.
     """
 
     #: The references, by path: ``{"spec.tls[].secretName": SECRETS}``. A Mirror renames those below
@@ -242,17 +256,20 @@ class Refers(Role):
     references: ClassVar[References] = MappingProxyType({})
     #: The resources that may be referred to; follows from ``references``.
     refers_to: ClassVar[tuple[Resource, ...]] = ()
-    #: Resources whose objects belong to this syncer's objects if their ``ownerReferences`` say so.
+    #: Resources of the objects that belong to this syncer's objects by their ``ownerReferences``.
     owns: ClassVar[tuple[Resource, ...]] = ()
-    #: Whether an object is reconciled again when an object that it refers to appears, changes or
-    #: goes.
+    #: Whether an object is reconciled again when an object that it refers to appears, changes or is
+    #: deleted.
     follows: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         own = vars(cls).get("references")
         if isinstance(own, FunctionType):
-            why = "Refers.references is data now; a method that gives what an object names is called `refers`"
+            why = (
+                "Refers.references is data now;"
+                " a method that gives what an object names is called `refers`"
+            )
             warnings.warn(f"{cls.__qualname__}: {why}", DeprecationWarning, stacklevel=2)
             setattr(cls, "refers", own)  # noqa: B010 - to a type checker it would be another method
             cls.references = MappingProxyType({})
@@ -261,9 +278,7 @@ class Refers(Role):
 
     @cached_property
     def references_down(self) -> ReferencePaths:
-        """The ``references``, ready to be found in objects and put into the words of the other
-        side.
-        """
+        """The compiled ``references``, which find and translate names in objects."""
         return ReferencePaths(self.references)
 
     def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
@@ -274,13 +289,13 @@ class Refers(Role):
         return self.references_down.keys(virtual)
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
-        """Return label selectors (``matchLabels``, ``matchExpressions``) for further objects in the
-        same namespace that this object refers to.
+        """Return label selectors for further objects that this object refers to.
+
+        Each with the resource, as ``matchLabels`` and ``matchExpressions``; they select objects in
+        the same namespace.
         """
         return ()
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return objects that the host makes for this object's copy, and which are therefore not
-        copied.
-        """
+        """Return objects that the host makes for this object's copy; they are not copied."""
         return self.references_down.made(virtual)

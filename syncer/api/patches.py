@@ -14,7 +14,9 @@ _TAKES_FROM = ("move", "copy")
 
 
 class Patch(Section):
-    """A single change: an operation of RFC 6902 (`op`), or a `rename`, `labels` or `cel` at a path."""
+    """A single change: an operation of RFC 6902 (`op`), or a `rename`, `labels` or `cel` at a
+    path.
+    """
 
     #: Fields that identify an object; no patch may change them.
     protected: ClassVar[tuple[tuple[str, ...], ...]] = (

@@ -7,11 +7,10 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from syncer.api.objects import Json, Obj
+from syncer.remembered import REMEMBERED
 
 #: The step of a path that stands for every item of a list.
 EACH: Final = "[]"
-#: Written paths that are remembered with their steps.
-_REMEMBERED = 4096
 
 #: The steps of a path, from the top of the object.
 Steps: TypeAlias = tuple[str, ...]
@@ -40,7 +39,8 @@ def pointer_steps(text: str) -> Steps:
         raise ValueError(f"expected a JSON pointer such as /spec/replicas{guess}")
     if re.search(r"~(?![01])", text):
         raise ValueError("expected a JSON pointer: ~ is written ~0, and / in a name ~1")
-    return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
+    steps = text[1:].split("/")
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 
 
 def path_steps(path: FieldPath) -> Steps:
@@ -52,7 +52,7 @@ def path_steps(path: FieldPath) -> Steps:
     return _steps_of(path) if isinstance(path, str) else path
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _steps_of(path: str) -> Steps:
     """Return the steps of a written path. Steps of an object's own names aren't cached: tenants
     choose them.
@@ -102,7 +102,9 @@ def metadata_key(path: FieldPath) -> tuple[str, str] | None:
     None if the path leads elsewhere.
     """
     steps = path_steps(path)
-    return (steps[1], steps[2]) if len(steps) == 3 and steps[:2] in _MAPS else None
+    if len(steps) != 3 or steps[:2] not in _MAPS:
+        return None
+    return steps[1], steps[2]
 
 
 def dig(obj: Mapping[str, Json], path: FieldPath, default: Json = None) -> Json:
@@ -168,11 +170,14 @@ def compiled(table: Iterable[tuple[Steps, Walker]]) -> Walker:
 def _walker(branch: _Branch) -> Walker:
     """Compile a node. Closures take half the time of interpreting the table for each object."""
     walkers = list(branch.leaves)
-    if fields := {step: _walker(below) for step, below in branch.below.items() if step != EACH}:
+    fields = {step: _walker(below) for step, below in branch.below.items() if step != EACH}
+    if fields:
         walkers.insert(0, _in_mapping(fields))
     if EACH in branch.below:
         walkers.insert(0, _in_list(_walker(branch.below[EACH])))
-    return walkers[0] if len(walkers) == 1 else _in_turn(walkers)
+    if len(walkers) == 1:
+        return walkers[0]
+    return _in_turn(walkers)
 
 
 def _in_turn(walkers: list[Walker]) -> Walker:
@@ -246,10 +251,10 @@ class Paths(Generic[_L]):
         return result
 
     def rewritten(self, obj: Obj, change: Callable[[_L, str], str]) -> Obj:
-        """Return the object with each non-empty string at the paths replaced by ``change(label,
-        string)``.
+        """Return the object with each non-empty string at the paths replaced.
 
-        ``obj`` is not changed; parts without a change are shared with the result.
+        The new string is ``change(label, string)``. ``obj`` is not changed; parts without a change
+        are shared with the result.
         """
         result: Obj = self._walk(obj, change)
         return result
@@ -257,6 +262,8 @@ class Paths(Generic[_L]):
 
 def _string(label: Any) -> Walker:
     def walk(value: Json, change: Callable[[Any, str], str]) -> Json:
-        return change(label, value) if value and isinstance(value, str) else value
+        if not value or not isinstance(value, str):
+            return value
+        return change(label, value)
 
     return walk

@@ -22,7 +22,9 @@ class Breaker(Section):
 
 
 class Patrol(Section):
-    """The patroller, which reconciles every object at intervals, whether or not a change was seen."""
+    """The patroller, which reconciles every object at intervals, whether or not a change was
+    seen.
+    """
 
     enabled: bool = True
     """Whether the patroller runs."""

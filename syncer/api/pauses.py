@@ -4,7 +4,8 @@ from syncer.api.section import Section
 
 
 class Pauses(Section):
-    """Pauses by the mark `vsyncer.dev/paused`, which leave objects as they are (docs/operate/state-and-drift.md).
+    """Pauses by the mark `vsyncer.dev/paused`, which leave objects as they are
+    (docs/operate/state-and-drift.md).
 
     A pause on a copy, where only the host's operator can set it, always counts.
     """

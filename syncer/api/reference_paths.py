@@ -26,6 +26,7 @@ from syncer.api.references import (
     reserved_ending,
 )
 from syncer.api.sources import Source
+from syncer.remembered import REMEMBERED
 
 
 class Named(NamedTuple):
@@ -71,7 +72,9 @@ class ReferencePaths:
         # Without selectors and rewritten strings.
         by_name = [each for each in self._table.values() if isinstance(each, Resource | Reference)]
         self._by_name = [reference_of(each) for each in by_name]
-        targets = [target for reference in self._by_name for target in reference.targets]
+        targets: list[Resource | Shown] = []
+        for reference in self._by_name:
+            targets += reference.targets
         self._resources = [target for target in targets if isinstance(target, Resource)]
         self._shown = [target for target in targets if isinstance(target, Shown)]
         #: True if the host makes objects for the copies (``use="made"``).
@@ -108,7 +111,7 @@ class ReferencePaths:
                 required += [each for each in reference.targets if isinstance(each, Resource)]
         return tuple(dict.fromkeys((*shown, *_copies(required))))
 
-    # -- what is named -----------------------------------------------------------------------------
+    # -- named objects -----------------------------------------------------------------------------
 
     def named(self, obj: Obj) -> list[Named]:
         """Return every name in an object, with its virtual key.
@@ -218,12 +221,9 @@ def _is_ours(ctx: Context, obj: Obj, resource: Resource) -> bool:
 # -- compiling -------------------------------------------------------------------------------------
 
 
-#: Compiled tables of references that are kept.
-_REMEMBERED = 512
-
 #: The walkers of the tables that were compiled last, by path and identity of each reference. The
 #: references are kept with their walker, so that no other object gets their identities.
-_compiled: LRUCache[tuple[tuple[str, int], ...], "_CompiledTable"] = LRUCache(_REMEMBERED)
+_compiled: LRUCache[tuple[tuple[str, int], ...], "_CompiledTable"] = LRUCache(REMEMBERED)
 
 
 class _CompiledTable(NamedTuple):
@@ -268,7 +268,7 @@ def _parts(target: Resource | Shown) -> tuple[Resource, Shows | None]:
 
 
 def _walker(table: References) -> Walker:
-    """Compile a table, or return what the same references were compiled to.
+    """Compile a table, or return the walker that the same references were compiled to.
 
     Each virtual cluster has its own tables, made of the same references.
     """
@@ -502,7 +502,8 @@ class _Down(_Purpose):
         resource = path.resource
         own = self._own
         if (own or not resource.namespaced) and not reserved_ending(resource, text):
-            key = Key(own if resource.namespaced else "", text)
+            namespace = own if resource.namespaced else ""
+            key = Key(namespace, text)
             return self._refer(resource, key, comes_later=path.comes_later).name
         return self.reference(_Found(path, text, "", resource, None))[0]
 
@@ -518,11 +519,13 @@ class _Down(_Purpose):
             raise Refused(f"{named} without a namespace, and has none itself", path=path)
         if found.shows:
             return found.name, self._namespace_of_shown(found, found.shows, key)
-        if ending := reserved_ending(resource, found.name):
+        ending = reserved_ending(resource, found.name)
+        if ending:
             raise Refused(f"no {resource.kind} may have a name that ends in {ending}", path=path)
 
         host_key = self._refer(resource, key, comes_later=found.path.comes_later)
-        return host_key.name, host_key.namespace if found.namespace else ""
+        namespace = host_key.namespace if found.namespace else ""
+        return host_key.name, namespace
 
     def _namespace_of_shown(self, found: _Found, shows: Shows, key: Key) -> str:
         """Return the namespace for the name of a host object.

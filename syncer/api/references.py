@@ -1,4 +1,4 @@
-"""References as data: where an object names or selects other objects, and what follows from that.
+"""References as data: the paths at which an object names or selects other objects.
 
 Kubernetes writes a reference as a name, sometimes with the kind, the group and the namespace in
 fields beside it. A name of an unknown kind is not copied to the host: untranslated, it would name
@@ -42,21 +42,18 @@ class Shows(Protocol):
         """Return the host key of a virtual key."""
 
     def virtual_namespace(self, host: str) -> str:
-        """Return the virtual namespace in which objects of a host namespace appear; ``host`` itself
-        if they don't.
+        """Return the virtual namespace in which objects of a host namespace appear.
+
+        ``host`` itself if they don't appear.
         """
 
     def does_show(self, ctx: Context, key: Key) -> bool:
-        """Return True if a virtual key is that of a host object that appears in the virtual
-        cluster.
-        """
+        """Return True if a host object appears in the virtual cluster at this virtual key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A resource of which the host's own objects may be named, if they appear in the virtual
-    cluster.
-    """
+    """A resource; the host's own objects may be named if they appear in the virtual cluster."""
 
     resource: Resource
     by: Shows
@@ -64,12 +61,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The string at a path is the name of another object, in the same namespace unless a field
-    beside it says otherwise.
+    """The string at a path is the name of another object.
+
+    The object is in the same namespace unless a field beside the name has another one.
     """
 
     #: The resources that may be named. With several, the first is meant unless the field ``kind``
-    #: says otherwise.
+    #: names another one.
     to: Resource | Shown | tuple[Resource | Shown, ...]
     #: ``used``: the named object is on the host while the object that names it is synced.
     #: ``named``: the name is translated in the copy, nothing else. ``made``: the host makes the
@@ -91,7 +89,7 @@ class Reference:
 
     @property
     def beside(self) -> bool:
-        """True if fields beside the name say more about the named object."""
+        """True if fields beside the name have the object's namespace, kind or group."""
         return bool(self.namespace or self.kind or self.group)
 
     @property

@@ -23,7 +23,7 @@ def register_syncer(cls: _Class) -> _Class:
     Usable as a decorator.
 
     From then on its section is part of the configuration, and it is enabled unless that section
-    says otherwise. Conflicts with other syncers are refused when the configuration is loaded.
+    disables it. Conflicts with other syncers are refused when the configuration is loaded.
 
     Raises:
         PluginError: The class is not a usable syncer.

@@ -77,16 +77,19 @@ class Syncer(Role, Generic[C]):
     #: False: deletion is handled for the syncer: it goes down, and a copy that is deleted on the
     #: host is created again. True: its roles are also called while an object is being deleted.
     own_deletion: ClassVar[bool] = False
-    #: When the copy is deleted: ``whenMarked``, as soon as the virtual object bears a deletion timestamp,
-    #: for kinds whose controllers act on that; ``whenGone``: the copy stays, and is kept in step, while
-    #: finalizers hold the virtual object, for what others only read. Without effect, and so refused, with
-    #: ``own_deletion`` or without ``SyncDown``.
+    #: When the copy is deleted. ``whenMarked``: as soon as the virtual object bears a deletion
+    #: timestamp, for kinds whose controllers act on that. ``whenGone``: the copy stays, and is kept
+    #: in step, while finalizers hold the virtual object, for kinds that others only read. Without
+    #: effect, and so refused, with ``own_deletion`` or without ``SyncDown``.
     deletion: ClassVar[Deletion] = "whenMarked"
     #: Other resources that its decisions read.
     reads: ClassVar[tuple[Source, ...]] = ()
     #: True if its decisions read the copies of other syncers, and their originals
     #: (``ctx.copied_by``).
     reads_copies: ClassVar[bool] = False
+    #: True if its decisions count the copies. Then one object at a time is worked on, so that each
+    #: copy is counted before the next one is made.
+    counts_copies: ClassVar[bool] = False
     #: Rights besides those that follow from its roles and sources.
     rights: ClassVar[tuple[Right, ...]] = ()
     #: True: a copy of an earlier object of the same name is taken over. False: it is deleted and
@@ -105,20 +108,17 @@ class Syncer(Role, Generic[C]):
         if "name" in vars(cls) and "section" not in vars(cls):
             cls.section = f"toHost.{cls.name}"
         if "config" not in vars(cls):
-            arguments = [each for base in vars(cls).get("__orig_bases__", ()) for each in get_args(base)]
-            options = (each for each in arguments if inspect.isclass(each) and issubclass(each, Config))
-            cls.config = next(options, cls.config)
+            cls.config = _type_argument(cls) or cls.config
 
     def applies_to(self, settings: Settings) -> bool:
         """Return False to disable the syncer under these settings, as if the configuration did."""
         return True
 
     def predicate(self, virtual: Obj) -> bool:
-        """Return False if a virtual object can never have a copy, judged only by fields that never
-        change.
+        """Return False if a virtual object can never have a copy.
 
-        Like controller-runtime's predicates: an object without a copy that returns False is never
-        reconciled.
+        It may only depend on fields that never change. Like controller-runtime's predicates: an
+        object without a copy for which it returns False is never reconciled.
         """
         return True
 
@@ -130,10 +130,10 @@ class Syncer(Role, Generic[C]):
         return self.reads
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """Return the rights besides those that follow from the roles and sources; by default
-        ``rights``.
+        """Return the rights besides those that follow from the roles and sources.
 
-        Override it for rights that depend on the configuration (``settings.sections[self.name]``).
+        By default these are ``rights``. Override it for rights that depend on the configuration
+        (``settings.sections[self.name]``).
         """
         return self.rights
 
@@ -148,10 +148,19 @@ class Syncer(Role, Generic[C]):
         return settings.names.to_host(self.host_resource, key)
 
 
+def _type_argument(cls: type) -> type[Config] | None:
+    """Return the class of options among the type arguments of a class, or None."""
+    for base in vars(cls).get("__orig_bases__", ()):
+        for argument in get_args(base):
+            if inspect.isclass(argument) and issubclass(argument, Config):
+                return argument
+    return None
+
+
 class SyncDown(Role, Generic[C]):
     """Role: the virtual object exists and its host copy doesn't."""
 
-    #: The label selector of the virtual objects to watch; ``""`` for all. It saves their cost alone:
+    #: The label selector of the virtual objects to watch; ``""`` for all. It only saves their cost:
     #: objects that it doesn't match are there while another syncer watches them.
     virtual_selector: ClassVar[str] = ""
 
@@ -160,8 +169,9 @@ class SyncDown(Role, Generic[C]):
         """Return ``apply(host=…)``, or ``skip(reason)`` for an object that is not to be synced."""
 
     def deselected(self, ctx: Context[C], pair: Pair, reason: str) -> Decision:
-        """Return the decision about the copy of an object that the section's ``selector`` no longer
-        matches; by default delete it.
+        """Return the decision about the copy of an object that is no longer selected.
+
+        The section's ``selector`` doesn't match the object any more. By default delete the copy.
         """
         return delete(host=pair.host, reason=reason)
 
@@ -190,11 +200,11 @@ class SyncUp(Role, Generic[C]):
 
 
 class SyncFromHost(Role, Generic[C]):
-    """Role: the object begins on the host and appears on the virtual side, where our object bears
-    the cluster mark.
+    """Role: the object begins on the host and appears on the virtual side.
 
-    ``Sync`` is called when both exist. Without ``Sync``, ``sync_from_host`` is called then too, and
-    the virtual object stays when the host object is gone.
+    There our object bears the cluster mark. ``Sync`` is called when both exist. Without ``Sync``,
+    ``sync_from_host`` is called then too, and the virtual object stays when the host object is
+    gone.
     """
 
     #: True: a virtual object that is changed or deleted is restored. Needs a ``host_key`` that
@@ -209,11 +219,12 @@ class SyncFromHost(Role, Generic[C]):
 
     @abstractmethod
     def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
-        """Return the virtual key of a host object; None if it doesn't belong in this virtual cluster."""
+        """Return the virtual key of a host object; None if it isn't for this virtual cluster."""
 
     def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Return the decision about a virtual object that we made and whose host object is gone; by
-        default delete it.
+        """Return the decision about a virtual object that we made and whose host object is gone.
+
+        By default delete it.
         """
         return delete(virtual=virtual, reason="the host object is gone")
 
@@ -227,17 +238,16 @@ class SyncFromHost(Role, Generic[C]):
 
 
 class FakeSyncUp(Role, Generic[C]):
-    """Role: the virtual side needs an object that exists nowhere, such as the Node that a Pod's
-    spec names.
+    """Role: the virtual side needs an object that exists nowhere.
 
-    Beside ``SyncDown`` or ``SyncFromHost`` it is asked only where there is neither an object of the
-    tenant's nor one on the host; ``host_gone`` is not asked then. ``SyncFromHost`` needs
-    ``reverts_virtual_changes`` for that.
+    An example is the Node that a Pod's spec names. Beside ``SyncDown`` or ``SyncFromHost`` it is
+    called only where there is neither an object of the tenant's nor one on the host; ``host_gone``
+    is not called then. ``SyncFromHost`` needs ``reverts_virtual_changes`` for that.
     """
 
     @abstractmethod
     def fake_sync_up(self, ctx: Context[C], key: Key) -> Decision:
-        """Decide about a key that one of its ``watches`` yielded, and that has no virtual object."""
+        """Decide about a key that one of its ``watches`` yielded, and that has no object."""
 
     @abstractmethod
     def fake_sync(self, ctx: Context[C], virtual: Obj) -> Decision:
@@ -250,7 +260,8 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     Override ``translate`` to change the copy.
     """
 
-    #: False if no field that goes down can hold labels and annotations of other objects, as a template does.
+    #: False if no field that goes down can hold labels and annotations of other objects, as a
+    #: template does.
     has_templates: ClassVar[bool] = True
 
     @cached_property
@@ -264,13 +275,13 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         return ReferencePaths(self.references).below(self.up)
 
     def going_down(self, virtual: Obj) -> Iterable[FieldPath]:
-        """Return the paths of a virtual object that are copied to the host: ``down`` and ``both``."""
+        """Return the paths of a virtual object that are copied down: ``down`` and ``both``."""
         return (*self.down, *self.both)
 
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
         """Return the host copy of a virtual object. Fields that it doesn't set are never written.
 
-        Its templates are without marks, and without what the rules of ``metadata`` deny.
+        Its templates are without marks, and without keys that the rules of ``metadata`` deny.
 
         Raises:
             Refused: The object, or a name in it, can't be translated.
@@ -278,45 +289,63 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         host = ctx.host_copy(virtual)
         copy_fields(virtual, host, self.going_down(virtual))
         if self.has_templates:
-            # Its own metadata is without forged marks already, and bears those of a copy; translated selectors will.
-            host = {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
+            # Its own metadata is without forged marks already, and bears those of a copy;
+            # translated selectors will.
+            for name, value in host.items():
+                if name != "metadata":
+                    host[name] = ctx.without_marks(value)
         names = self.references_down
-        return host if names.is_empty else names.to_host(ctx, virtual, host)
+        if names.is_empty:
+            return host
+        return names.to_host(ctx, virtual, host)
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
-        """Return the virtual object with the ``up`` paths of the host object; None if there is
-        nothing to copy up.
+        """Return the virtual object with the ``up`` paths of the host object.
 
-        Messages in its status have virtual names in place of the host's.
+        None if there is nothing to copy up. Messages in its status have virtual names in place of
+        the host's.
         """
         if not self.up:
             return None
-        virtual: Obj = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
-        virtual["metadata"] = {key: pair.virtual["metadata"].get(key, "") for key in ("name", "namespace", "uid")}
+        metadata = pair.virtual["metadata"]
+        virtual: Obj = {
+            "apiVersion": pair.virtual["apiVersion"],
+            "kind": pair.virtual["kind"],
+            "metadata": {name: metadata.get(name, "") for name in ("name", "namespace", "uid")},
+        }
         copy_fields(pair.host, virtual, self.up)
+
+        def named() -> Iterable[tuple[Resource, Key]]:
+            return (*self.refers(pair.virtual), *self.made_on_host(pair.virtual))
+
         if "status" in virtual:
-            names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), lambda: self._named(pair.virtual))
+            names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), named)
             virtual["status"] = names.in_messages(virtual["status"])
         if self.references_up.is_empty:
             return virtual
-        return self.references_up.to_virtual(ctx, pair.host, virtual, known=self.references_down.named(pair.virtual))
-
-    def _named(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        return (*self.refers(virtual), *self.made_on_host(virtual))
+        known = self.references_down.named(pair.virtual)
+        return self.references_up.to_virtual(ctx, pair.host, virtual, known=known)
 
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Create the host copy."""
-        if self.references_down.holds_new and (obstacle := self.references_down.obstacle(ctx, virtual)):
-            return obstacle
-        return apply(host=self.translate(ctx, virtual), reason="the virtual object has no copy on the host yet")
+        names = self.references_down
+        if names.holds_new:
+            obstacle = names.obstacle(ctx, virtual)
+            if obstacle:
+                return obstacle
+        host = self.translate(ctx, virtual)
+        return apply(host=host, reason="the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[C], pair: Pair) -> Decision:
-        """Update the copy from the virtual object, and the virtual object's ``up`` paths from the copy."""
+        """Update the copy, and the virtual object's ``up`` paths from the copy."""
         names = self.references_down
-        if names.holds_made and (obstacle := names.obstacle(ctx, pair.virtual, made=True)):
-            return obstacle
+        if names.holds_made:
+            obstacle = names.obstacle(ctx, pair.virtual, made=True)
+            if obstacle:
+                return obstacle
         try:
             host = self.translate(ctx, pair.virtual)
         except NotYet as missing:
-            return apply(virtual=self.reflect(ctx, pair)).then(wait(str(missing), on=(missing.on,)))
+            waiting = wait(str(missing), on=(missing.on,))
+            return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         return apply(host=host, virtual=self.reflect(ctx, pair))

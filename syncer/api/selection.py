@@ -24,10 +24,11 @@ class LabelRequirement(Section):
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:
-        if (self.operator in ("In", "NotIn")) != bool(self.values):
-            raise ValueError(
-                f"operator {self.operator} {'takes no' if self.values else 'needs'} values",
-            )
+        takes_values = self.operator in ("In", "NotIn")
+        if takes_values and not self.values:
+            raise ValueError(f"operator {self.operator} needs values")
+        if self.values and not takes_values:
+            raise ValueError(f"operator {self.operator} takes no values")
         return self
 
 
@@ -51,12 +52,13 @@ class Selector(Section):
     @cached_property
     def plain(self) -> Obj:
         """Return the selector as a LabelSelector. Cached, so it must not be changed."""
-        labels = dict(self.match_labels)
-        expressions = [one.model_dump() for one in self.match_expressions]
-        return {
-            **({"matchLabels": labels} if labels else {}),
-            **({"matchExpressions": expressions} if expressions else {}),
-        }
+        selector: Obj = {}
+        if self.match_labels:
+            selector["matchLabels"] = dict(self.match_labels)
+        if self.match_expressions:
+            requirements = [requirement.model_dump() for requirement in self.match_expressions]
+            selector["matchExpressions"] = requirements
+        return selector
 
     def selects(self, obj: Obj) -> bool:
         """Return True if it matches an object."""

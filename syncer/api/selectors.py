@@ -17,13 +17,6 @@ SelectorForm = Literal["selector", "map", "text"]
 
 _SELECTOR = {"matchLabels", "matchExpressions"}
 
-_OPERATORS: Mapping[str, Callable[[Labels, str, list[str]], bool]] = {
-    "In": lambda labels, key, values: labels.get(key) in values,
-    "NotIn": lambda labels, key, values: labels.get(key) not in values,
-    "Exists": lambda labels, key, values: key in labels,
-    "DoesNotExist": lambda labels, key, values: key not in labels,
-}
-
 
 def narrowed(selector: Obj, labels: Labels) -> Obj:
     """Restrict a LabelSelector to objects that also have these labels."""
@@ -35,7 +28,9 @@ def required(selector: Obj, *expressions: Obj) -> Obj:
     present = selector.get("matchExpressions") or []
     known = set(map(repr, present)) if expressions else ()
     added = [expression for expression in expressions if repr(expression) not in known]
-    return {**selector, "matchExpressions": [*present, *added]} if added else selector
+    if not added:
+        return selector
+    return {**selector, "matchExpressions": [*present, *added]}
 
 
 def one_of(key: str, values: Iterable[str]) -> Obj:
@@ -43,7 +38,8 @@ def one_of(key: str, values: Iterable[str]) -> Obj:
 
     Without any value, the label must be absent, which holds for none of our objects.
     """
-    if wanted := sorted(set(values)):
+    wanted = sorted(set(values))
+    if wanted:
         return {"key": key, "operator": "In", "values": wanted}
     return {"key": key, "operator": "DoesNotExist"}
 
@@ -65,19 +61,17 @@ def folded(
     expressions: list[Obj] = []
     for operator, keys in (("In", match), ("NotIn", mismatch)):
         known = [key for key in keys if key in labels]
-        expressions += [_one_of(operator, key, labels[key]) for key in known]
+        expressions += [
+            {"key": key, "operator": operator, "values": [labels[key]]} for key in known
+        ]
     return required(selector, *expressions)
 
 
-def _one_of(operator: str, key: str, value: str) -> Obj:
-    return {"key": key, "operator": operator, "values": [value]}
-
-
 def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
-    """Check that a LabelSelector has no field but its own: other ones would select everything.
+    """Check that a LabelSelector has only fields of one: others would select everything.
 
     Raises:
-        ValueError: It has; ``what`` names it.
+        ValueError: It has another field; ``what`` names the selector.
     """
     others = {key: value for key, value in (selector or {}).items() if key not in _SELECTOR}
     if others:
@@ -89,24 +83,41 @@ def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
     """Return True if a LabelSelector selects an object with these labels.
 
     None selects nothing; an empty selector selects everything.
+
+    Raises:
+        AttributeError, KeyError, TypeError: The selector is malformed.
     """
     if selector is None:
         return False
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
         return False
-    return all(_holds(expression, labels) for expression in selector.get("matchExpressions") or ())
+    expressions = selector.get("matchExpressions") or ()
+    return all(_holds(expression, labels) for expression in expressions)
 
 
 def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
-    operator = _OPERATORS.get(expression["operator"])
-    if operator is None:
-        return False
-    return operator(labels, expression["key"], expression.get("values") or [])
+    key = expression["key"]
+    values = expression.get("values") or []
+    match expression["operator"]:
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case str():
+            return False
+        case other:
+            raise TypeError(f"an operator is a text, not a {type(other).__name__}")
 
 
 def written(selector: Mapping[str, Json]) -> str:
-    """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is
-    ``""``.
+    """Format a LabelSelector as the ``labelSelector`` parameter of a list request.
+
+    An empty one is ``""``.
     """
     labels = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
@@ -156,9 +167,10 @@ def narrowed_in(form: SelectorForm, value: Json, labels: Labels) -> Json:
     """Restrict a selector of any form to objects that also have these labels."""
     match form:
         case "text":
-            return ",".join(
-                [*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())],
-            )
+            terms = [f"{key}={text}" for key, text in labels.items()]
+            if value:
+                terms.insert(0, value)
+            return ",".join(terms)
         case "map":
             return {**value, **labels}
         case "selector":
@@ -166,10 +178,14 @@ def narrowed_in(form: SelectorForm, value: Json, labels: Labels) -> Json:
 
 
 def widened_in(form: SelectorForm, value: Json, is_narrowing: Callable[[str], bool]) -> Json:
-    """Remove the labels that a selector was narrowed by; ``is_narrowing`` says which those are."""
+    """Remove the labels that a selector was narrowed by.
+
+    ``is_narrowing`` returns True for the key of such a label.
+    """
     match form:
         case "text":
-            return ",".join(term for term in value.split(",") if not is_narrowing(term.strip()))
+            terms = [term for term in value.split(",") if not is_narrowing(term.strip())]
+            return ",".join(terms)
         case "map":
             return _without(value, is_narrowing)
         case "selector":

@@ -1,4 +1,7 @@
-"""Sources, indexes, watches and rights: what a syncer reads, what notifies it, and what it may do."""
+"""Sources, indexes, watches and rights.
+
+They declare the objects that a syncer reads, the changes that notify it, and its permissions.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ class Source:
     #: True: only objects with our mark are watched.
     marked: bool = False
     #: The name of another syncer. The source is left out while that syncer is disabled. If the
-    #: objects can't be read, because a right is missing, say, this syncer works without them
+    #: objects can't be read, for example because a right is missing, this syncer works without them
     #: instead of waiting. ``""``: always needed.
     optional_with: str = ""
     #: The label selector for the objects to watch; ``""`` for all.
@@ -45,15 +48,15 @@ class Index:
     #: True: host objects have no values unless they are our copies of objects of the source's
     #: resource, whatever else is watched.
     copies_only: bool = False
-    #: The name of an index of the syncer's own virtual objects, of their copies, or of both: those
-    #: that have a value there which an object gains or loses here are reconciled again. ``""``:
-    #: none.
+    #: The name of an index of the syncer's own virtual objects, of their copies, or of both. When
+    #: an object gains or loses a value here, the objects with this value there are reconciled
+    #: again. ``""``: none.
     requeues: str = ""
-    #: ``values``: as above. ``change``: those that have a value there which an object has here are
-    #: reconciled again at its every change, too.
+    #: ``values``: as above. ``change``: the objects with the same value there are also reconciled
+    #: again whenever an object changes here.
     when: Literal["values", "change"] = "values"
     #: True: an object that can't be read any more, or is too large to be, keeps its earlier values.
-    #: False: it has none, for what gives a tenant something (see ``Grants``).
+    #: False: it has none, for values that give a tenant something (see ``Grants``).
     keeps: bool = True
 
 

@@ -16,4 +16,6 @@ def shortened(message: str) -> str:
         return message
     kept = message[:LONGEST_MESSAGE]
     whole, space, _ = kept.rpartition(" ")
-    return f"{whole if space else kept}…"
+    if space:
+        kept = whole
+    return f"{kept}…"

@@ -35,8 +35,9 @@ class Verdict(StrEnum):
 
 
 class Assumed(NamedTuple):
-    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we
-    deleted.
+    """Knowledge of an object ahead of the watch.
+
+    It is the versions that we made, or the uid that we deleted.
     """
 
     versions: tuple[str, ...]
@@ -106,24 +107,25 @@ class AssumedObjects:
 
     def wrote(self, key: Key, version: str) -> None:
         """Assume the state of a response, or of a GET, until the watch shows it."""
+        before: tuple[str, ...] = ()
         known = self.table.get(key)
-        before = known.versions[1 - MOST_VERSIONS :] if known else ()
+        if known is not None:
+            before = known.versions[1 - MOST_VERSIONS :]
         self.table[key] = Assumed((*before, version), "", self._clock())
 
     def wrote_before(self, key: Key, version: str) -> None:
-        """Record a write of ours whose response came after that of a later one."""
+        """Record a write of ours, after the response to a later one was processed."""
         known = self.table.get(key)
         if known is not None and known.versions:
-            self.table[key] = known._replace(
-                versions=(version, *known.versions[1 - MOST_VERSIONS :]),
-            )
+            versions = (version, *known.versions[1 - MOST_VERSIONS :])
+            self.table[key] = known._replace(versions=versions)
 
     def deleted(self, key: Key, uid: str) -> None:
         """Assume that the object with this uid is gone, until the watch shows its deletion."""
         self.table[key] = Assumed((), uid, self._clock())
 
     def is_gone(self, key: Key, uid: str) -> bool:
-        """Return True if we deleted the object with this uid and the watch hasn't shown that yet."""
+        """Return True if we deleted the object with this uid, and no watch has shown that yet."""
         known = self.table.get(key)
         return known is not None and not known.versions and known.gone == uid
 
@@ -133,15 +135,19 @@ class AssumedObjects:
         return known is not None and bool(known.versions)
 
     def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
-        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached
-        object.
+        """Return the meaning of an event for an object in the table.
+
+        ``uid`` is the uid of the cached object.
         """
-        key, version = head.key, head.resource_version
+        key = head.key
+        version = head.resource_version
         known = self.table[key]
         if not known.versions:
             if deleted or head.uid != known.gone:
                 del self.table[key]
-            return Verdict.OURS if head.uid == known.gone else Verdict.NEW
+            if head.uid == known.gone:
+                return Verdict.OURS
+            return Verdict.NEW
         if version in known.versions and not deleted:
             if version == known.versions[-1]:
                 del self.table[key]
@@ -173,16 +179,18 @@ class AssumedObjects:
 
     def catch_up(self, version: str) -> Collection[Key]:
         """Forget the writes that a list of this version includes; return their keys."""
-        included = [
-            key for key, known in self.table.items() if known.versions and not is_later(known.versions[-1], version)
-        ]
+        included: list[Key] = []
+        for key, known in self.table.items():
+            if known.versions and not is_later(known.versions[-1], version):
+                included.append(key)
         for key in included:
             del self.table[key]
         return included
 
     def clear(self) -> Collection[Key]:
-        """Forget everything, and ignore the responses of writes in progress; return the keys that
-        were written.
+        """Forget everything, and ignore the responses of writes in progress.
+
+        Return the keys that were written.
         """
         written = self.written()
         self.table.clear()

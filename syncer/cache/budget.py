@@ -1,4 +1,4 @@
-"""What an object takes of the memory of its store."""
+"""The memory that an object takes in its store."""
 
 from collections.abc import Callable, Sized
 

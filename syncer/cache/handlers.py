@@ -49,8 +49,11 @@ class MapFunction:
             self.failed.discard(key)
         try:
             before = self.named.get(key, frozenset())
-            now = frozenset(self.keys(obj) or ()) if obj is not None else frozenset()
-            if difference := cost_of(now) - cost_of(before):
+            now: frozenset[Any] = frozenset()
+            if obj is not None:
+                now = frozenset(self.keys(obj) or ())
+            difference = cost_of(now) - cost_of(before)
+            if difference:
                 self.charge(key, difference)
             if now:
                 self.named[key] = now
@@ -74,7 +77,8 @@ class MapFunction:
     def end(self) -> None:
         """Stop counting the memory of the keys."""
         for key, named in self.named.items():
-            if cost := cost_of(named):
+            cost = cost_of(named)
+            if cost:
                 self.charge(key, -cost)
         self.charge = uncharged
 
@@ -118,7 +122,7 @@ class Handlers:
                     yield from keys
 
     def notify(self, key: Key, last: Obj, *, quiet: bool = False) -> None:
-        """Call the handlers; with ``quiet`` only those of the engine itself, whose owner is ``""``.
+        """Call the handlers; with ``quiet`` only those of the engine itself, with the owner ``""``.
 
         If a handler raises, the others are still called.
         """

@@ -27,7 +27,7 @@ class ValueIndex:
     when: Literal["values", "change"] = "values"
     #: Counts the memory of the values of an object.
     charge: Charge = uncharged
-    #: True: an object whose values are unknown keeps its earlier ones. False: it has none.
+    #: True: an object with unknown values keeps its earlier ones. False: it has none.
     keeps: bool = True
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
@@ -48,14 +48,18 @@ class ValueIndex:
         """
         before = self.by_key.get(key, _NO_VALUES)
         try:
-            now = frozenset(self.values(obj) or ()) if obj is not None else _NO_VALUES
+            now = _NO_VALUES
+            if obj is not None:
+                now = frozenset(self.values(obj) or ())
         except Exception:  # noqa: BLE001 — an object or a syncer's bug must not stop the others
             self._log()
             self.doubt(key)
             self.failed.add(key)
             return
-        if now != before and (difference := cost_of(now) - cost_of(before)):
-            self.charge(key, difference)
+        if now != before:
+            difference = cost_of(now) - cost_of(before)
+            if difference:
+                self.charge(key, difference)
         if self.doubted:
             self.doubted.discard(key)
             self.failed.discard(key)
@@ -64,8 +68,9 @@ class ValueIndex:
         elif self.when == "values":
             return
         if self.notify:
+            concerned = before ^ now if self.when == "values" else before | now
             try:
-                self.notify(before ^ now if self.when == "values" else before | now)
+                self.notify(concerned)
             except Exception:  # noqa: BLE001 — the values may be of any kind
                 self._log()
 
@@ -78,7 +83,8 @@ class ValueIndex:
     def end(self) -> None:
         """Stop counting the memory of the values."""
         for key, values in self.by_key.items():
-            if cost := cost_of(values):
+            cost = cost_of(values)
+            if cost:
                 self.charge(key, -cost)
         self.charge = uncharged
 

@@ -5,9 +5,9 @@ from it. Later states from the watch are compared with it by resourceVersion
 (:mod:`syncer.cache.assumed`): our own state brings nothing new. An older state isn't stored,
 but a dropped event of someone else still notifies handlers: our response already includes that
 change, but our decision was made without it. A state that is shown before the response is stored,
-and handlers are notified when the response says that it isn't ours.
+and handlers are notified when the response shows that it isn't ours.
 
-A list overrides what was known before, except for writes that are certainly later. If the list may
+A list overrides all earlier states, except for writes that are certainly later. If the list may
 be an older state, or versions have no order, the table of our own writes is cleared, and pending
 responses are ignored; the following watch shows everything again.
 
@@ -49,6 +49,11 @@ log = get_logger(__name__)
 TakePage = Callable[[Iterable[codec.Undecoded], str], None]
 
 
+def _never_ordered() -> bool:
+    """Return False: the versions of the API server can't be compared."""
+    return False
+
+
 class Informer(Store):
     """The store of a resource, its indexes, and its subscribers.
 
@@ -66,7 +71,7 @@ class Informer(Store):
         resource: Resource,
         *,
         clock: Callable[[], float],
-        ordered: Callable[[], bool] = lambda: False,
+        ordered: Callable[[], bool] = _never_ordered,
         budget: ByteBudget | None = None,
         trusted: bool = False,
     ) -> None:
@@ -188,7 +193,9 @@ class Informer(Store):
         With a ``uid``, this must be the uid of the deleted object: a watch that is behind may show
         the deletion of an earlier one.
         """
-        return key not in self._entries and key in self._witnessed and uid in (None, self._witnessed[key])
+        if key in self._entries or key not in self._witnessed:
+            return False
+        return uid is None or uid == self._witnessed[key]
 
     def saw_replaced(self, key: Key) -> bool:
         """Return True if a watch has shown the deletion of an earlier object, and its successor."""
@@ -197,7 +204,9 @@ class Informer(Store):
     def knows(self, key: Key, uid: str) -> bool:
         """Return True if the object with this uid is stored, or the watch is behind our write."""
         entry = self._entries.get(key)
-        return (entry is not None and entry.uid == uid) or (bool(self._assumed.table) and key in self._assumed.table)
+        if entry is not None and entry.uid == uid:
+            return True
+        return key in self._assumed.table
 
     def is_certain(self, owner: str) -> bool:
         """Return True if an owner's indexes have the values of every object that exists."""
@@ -278,7 +287,9 @@ class Informer(Store):
                 assumed.table.pop(key, None)
                 return
             if key in assumed.table:
-                kept = entry.uid if entry else ""
+                kept = ""
+                if entry is not None:
+                    kept = entry.uid
                 verdict = assumed.judge(found, deleted=deleted, uid=kept, ordered=self.is_ordered)
                 if verdict is not Verdict.NEW:
                     if verdict is Verdict.OLD and not deleted:
@@ -365,7 +376,8 @@ class Informer(Store):
         self.went_back = self.is_ordered and any(is_later(each, version) for each in known)
         is_surely_later = self.is_ordered and not self.went_back
         included = self._assumed.catch_up(version) if is_surely_later else self._assumed.clear()
-        self.version = self._listed = version
+        self.version = version
+        self._listed = version
         self.nameless = 0
         for key in included:  # no event will show changes that others made before us
             self._notify_again(key)
@@ -384,7 +396,8 @@ class Informer(Store):
         listed: set[Key] = set()
         passed = self.version
         of_list = ""
-        gone = self._gone = set()
+        gone: set[Key] = set()
+        self._gone = gone
 
         def page(items: Iterable[codec.Undecoded], version_of_list: str) -> None:
             nonlocal of_list
@@ -430,13 +443,11 @@ class Informer(Store):
 
     def writing(self, key: Key) -> WriteInProgress:
         """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
+        before = ""
         entry = self._entries.get(key)
-        return WriteInProgress(
-            self._assumed.under_way,
-            key,
-            entry.version if entry else "",
-            self.handlers.notify,
-        )
+        if entry is not None:
+            before = entry.version
+        return WriteInProgress(self._assumed.under_way, key, before, self.handlers.notify)
 
     def wrote(self, key: Key, writing: WriteInProgress, reply: Obj) -> bool:
         """Process the response to a create or change.
@@ -455,7 +466,9 @@ class Informer(Store):
         writing.deferred.pop(version, None)
         if version == writing.before:
             return False
-        if not was_shown and not self._take(key, reply, writing, own=True) and is_later(version, self.version):
+        if was_shown or self._take(key, reply, writing, own=True):
+            return True
+        if is_later(version, self.version):
             self._assumed.wrote_before(key, version)
         return True
 
@@ -497,7 +510,9 @@ class Informer(Store):
         """
         codec.check(obj, key)
         entry = self._entries.get(key)
-        if key in self.left_out and entry is not None and entry.version == obj["metadata"]["resourceVersion"]:
+        if key not in self.left_out or entry is None:
+            return
+        if entry.version == obj["metadata"]["resourceVersion"]:
             self._put(key, obj)
 
     def _take(self, key: Key, obj: Obj, writing: WriteInProgress | None, *, own: bool) -> bool:
@@ -507,8 +522,10 @@ class Informer(Store):
         entry = self._entries.get(key)
         if writing is not None and writing.void:
             is_news = False
+        elif entry is not None and self.is_ordered:
+            is_news = is_later(version, entry.version)
         elif entry is not None:
-            is_news = is_later(version, entry.version) if self.is_ordered else version != entry.version
+            is_news = version != entry.version
         else:
             is_news = self._witnessed.get(key) != metadata.get("uid", "")
             is_news = is_news and (not self.is_ordered or is_later(version, self._listed))
@@ -550,7 +567,9 @@ class Informer(Store):
         except NoRoom as error:
             obj = self._leave_out(key, obj, error)
             own = False
-        state = obj["metadata"]["resourceVersion"] if by_watch else ""
+        state = ""
+        if by_watch:
+            state = obj["metadata"]["resourceVersion"]
         try:
             self._changed(key, obj, obj, state=state, own=own, quiet=quiet)
         except NoRoom as error:  # for its values in the indexes
@@ -578,14 +597,12 @@ class Informer(Store):
             self._gone.add(key)
         self.left_out.pop(key, None)
         last = self.drop(key)
-        if last is not None:
-            self._changed(
-                key,
-                None,
-                last,
-                state=last["metadata"].get("uid", "") if by_watch else "",
-                quiet=quiet,
-            )
+        if last is None:
+            return
+        state = ""
+        if by_watch:
+            state = last["metadata"].get("uid", "")
+        self._changed(key, None, last, state=state, quiet=quiet)
 
     def _changed(
         self,
@@ -625,7 +642,7 @@ class Informer(Store):
             self.handlers.notify(key, last, quiet=quiet)
 
     def _notify_again(self, key: Key) -> None:
-        """Notify handlers of an object in its present state, to which others may have contributed."""
+        """Notify handlers of the present state of an object, which others may have changed."""
         obj = self.get(key)
         if obj is not None:
             self.handlers.notify(key, obj)

@@ -24,8 +24,9 @@ class Items:
         Raises:
             DecodeError: The item has no identity, or none of the collection.
         """
-        key, _, _, kind = head = codec.head(raw)
-        if (kind == self._kind or not kind) and bool(key.namespace) is self._namespaced:
+        head = codec.head(raw)
+        is_of_kind = head.kind == self._kind or not head.kind
+        if is_of_kind and bool(head.key.namespace) is self._namespaced:
             return head
         raise codec.DecodeError("it is of another kind, or lacks a namespace, or has one")
 
@@ -48,13 +49,13 @@ class Items:
         """
         try:
             if self._ahead is not None and self._ahead[0] is raw:
-                obj, self._ahead = self._ahead[1], None
+                obj = self._ahead[1]
+                self._ahead = None
             else:
                 obj = codec.lean(raw)
             codec.check(obj, key)
-            if obj.get("apiVersion") != self._api_version and not self._is_of_group(
-                obj.get("apiVersion"),
-            ):
+            api_version = obj.get("apiVersion")
+            if api_version != self._api_version and not self._is_of_group(api_version):
                 raise codec.DecodeError("it is of another API group than was asked for")
         except codec.DecodeError as error:
             return self.without_contents(key, raw, error)
@@ -73,8 +74,9 @@ class Items:
         return obj
 
     def _is_of_group(self, api_version: Json) -> bool:
-        """Return True for the apiVersion of an item that may be another version of the resource;
-        lists leave it out.
+        """Return True for the apiVersion of an item that may be another version of the resource.
+
+        Lists leave it out.
         """
         if api_version is None:
             return True

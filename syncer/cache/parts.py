@@ -36,7 +36,9 @@ def parts_of(raw: bytes) -> int:
 
 def most_parts(*, of_copy: bool) -> int:
     """Return the most fields, items and brackets of a virtual object, or of a copy."""
-    return MOST_PARTS + MORE_PARTS if of_copy else MOST_PARTS
+    if of_copy:
+        return MOST_PARTS + MORE_PARTS
+    return MOST_PARTS
 
 
 def refuse_many_parts(number: int, *, of_copy: bool = False) -> None:
@@ -47,9 +49,8 @@ def refuse_many_parts(number: int, *, of_copy: bool = False) -> None:
     """
     most = most_parts(of_copy=of_copy)
     if number > most:
-        raise TooLarge(
-            f"it has {number} fields, items and brackets, and {most} are accepted; divide it into several objects",
-        )
+        limit = f"{most} are accepted; divide it into several objects"
+        raise TooLarge(f"it has {number} fields, items and brackets, and {limit}")
 
 
 def refuse_many_keys(metadata: Obj, *, of_copy: bool = False) -> None:
@@ -58,9 +59,12 @@ def refuse_many_keys(metadata: Obj, *, of_copy: bool = False) -> None:
     Raises:
         TooLarge: The object has too many.
     """
-    most = MOST_KEYS + MORE_KEYS if of_copy else MOST_KEYS
+    most = MOST_KEYS
+    if of_copy:
+        most += MORE_KEYS
     for part in ("labels", "annotations"):
-        if (keys := len(metadata.get(part) or ())) > most:
+        keys = len(metadata.get(part) or ())
+        if keys > most:
             raise TooLarge(
                 f"it has {keys} of them, and {most} are accepted",
                 path=f"metadata.{part}",

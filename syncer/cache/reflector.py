@@ -5,7 +5,7 @@
     Empty ──> Listing ──> Listed ──> Watching ──┐
                 ^           ^           │       │ the watch ended: from the last resourceVersion
                 │           └───────────┼───────┘
-                └───────────────────────┘  410, as a status or in the stream; versions went back: list
+                └───────────────────────┘ 410, as a status or in the stream; or an older state: list
 
 Before each retry there is a wait: a short one after a watch that worked, an exponentially longer
 one after failures, always with jitter. The rules are those of client-go's Reflector (bookmarks,
@@ -253,15 +253,17 @@ class Reflector:
             for start in range(0, len(part.items) or 1, STEP_OBJECTS):
                 items = part.items[start : start + STEP_OBJECTS]
                 process = partial(page, items, part.resource_version)
-                if items and codec.size(items[-1]) > STEP_BYTES:  # a larger one comes last in a part, or alone
+                # A large item comes last in a part, or alone.
+                if items and codec.size(items[-1]) > STEP_BYTES:
                     await self._in_two_steps(items[-1], process)
                 else:
                     process()
                 await asyncio.sleep(0)
 
     async def _in_two_steps(self, large: codec.Undecoded, process: Callable[[], T]) -> T:
-        """Decode a large item in a step of its own, unless it is stored already, and process it in
-        the next.
+        """Process a large item after it was decoded in a step of its own.
+
+        An item that is stored already isn't decoded.
         """
         if not self.store.has_stored(large):
             self.store.items.read_ahead(large)
@@ -272,17 +274,16 @@ class Reflector:
             self.store.items.forget_ahead()
 
     async def _watch(self) -> None:
-        """Watch until the watch ends, unless everything is to be listed anew."""
+        """Watch until the watch ends, unless everything is to be listed again."""
         if self.state is not ReflectorState.LISTED:
             return
-        seconds, loop = int(self._rng.uniform(*WATCH_SECONDS)), asyncio.get_running_loop()
-        self._watching, self._cut_short = asyncio.timeout(None), True
+        seconds = int(self._rng.uniform(*WATCH_SECONDS))
+        loop = asyncio.get_running_loop()
+        self._watching = asyncio.timeout(None)
+        self._cut_short = True
         self._unwatched.clear()
         try:
-            async with (
-                self._watching,
-                self._open(seconds) as events,
-            ):
+            async with self._watching, self._open(seconds) as events:
                 self.state = ReflectorState.WATCHING
                 self.restarts += 1
                 self.listener.watching(self)
@@ -291,7 +292,7 @@ class Reflector:
                 begun = loop.time()
                 try:
                     async for batch in events:
-                        if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > STEP_BYTES:
+                        if _is_large(batch):
                             known = await self._in_two_steps(
                                 batch[0].object,
                                 partial(self._take, batch),
@@ -313,7 +314,7 @@ class Reflector:
             self._unwatched.set()
 
     def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:
-        """Return a watch from the store's version on that is to live so many seconds."""
+        """Return a watch from the store's version on, with a requested lifetime in seconds."""
         return self.cluster.watch(
             self.store.resource,
             namespace=self.namespace,
@@ -325,7 +326,7 @@ class Reflector:
         )
 
     async def _end_watch(self) -> None:
-        """End the watch, so that everything can be listed anew."""
+        """End the watch, so that everything can be listed again."""
         self.state = ReflectorState.EMPTY
         if not self._unwatched.is_set():
             self._watching.reschedule(asyncio.get_running_loop().time())
@@ -367,8 +368,10 @@ class Reflector:
             self.state = ReflectorState.LISTED
             return
         self.failures += 1
-        self.state = ReflectorState.LISTED if self.state is ReflectorState.WATCHING else self.state
-        error.__cause__ = error.__context__ = None
+        if self.state is ReflectorState.WATCHING:
+            self.state = ReflectorState.LISTED
+        error.__cause__ = None
+        error.__context__ = None
         self.error = error.with_traceback(None)
         self.listener.failed(self, error)
 
@@ -379,5 +382,14 @@ class Reflector:
         return min(grown, LAST_WAIT) * self._rng.uniform(0.75, 1.25)
 
     def __str__(self) -> str:
-        scope = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.store}{scope}"
+        if self.namespace:
+            return f"{self.store} in {self.namespace}"
+        return str(self.store)
+
+
+def _is_large(batch: Sequence[codec.WatchEvent]) -> bool:
+    """Return True for a single large object, which is decoded in a step of its own."""
+    if len(batch) != 1:
+        return False
+    event = batch[0]
+    return event.type != "DELETED" and codec.size(event.object) > STEP_BYTES

@@ -2,23 +2,27 @@
 
 Each cluster keeps a reflector and an informer of its own, and lists its own objects, which the API
 server selects by their mark. The watch alone is shared: it selects all objects with a mark, and the
-label of an object says whose reflector gets its events, as the same bytes. Nobody gets those of
-other clusters. While the watch serves a single cluster, the API server selects that cluster's
+label of an object names the cluster to whose reflector its events go, as the same bytes; no other
+reflector gets them. While the watch serves a single cluster, the API server selects that cluster's
 objects. Sources without a mark are the same for all, so each event goes to each reflector.
 
 A watch with a label selector shows the object that loses its label as deleted. Here that is done
-for each cluster that knows an object which has come to bear another's mark; the event has nothing
-of the object but its identity.
+for each cluster that knows an object which now bears another cluster's mark; the event carries
+only the identity of the object.
 
 No event is missed::
 
-    join ──> list ──> watch ──┐       the events since the join wait in the seat; those that the list included
-              ^         ^     │       are left out. Without ordered versions they come again, to the same end.
-              │         └─────┤ the watch ended: it resumes at its version, and the seat kept the events since
-              └───────────────┘ 410, or too much waits: list anew
+    join ──> list ──> watch ──┐
+              ^         ^     │
+              │         └─────┤ the watch ended: resume at its version
+              └───────────────┘ 410, or too many events wait: list again
+
+The events since the join wait in the seat. Those that the list included are left out; without
+ordered versions they are processed again, with the same result. While the watch is closed, the seat
+keeps the events that it got.
 
 A join begins where the watch is, or where the first list of all is, as a list is never older than a
-state shown before it was asked for. If one is, etcd was restored, and everybody lists anew.
+state shown before it was requested. If one is, etcd was restored, and every reflector lists again.
 """
 
 import asyncio
@@ -45,19 +49,21 @@ from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
 from syncer.steps import STEP_BYTES
 
-#: Bytes of events that may wait for a reflector before it has to list anew.
+#: Bytes of events that may wait for a reflector before it has to list again.
 MOST_WAITING = 32 << 20
 #: Bytes of events that may wait for a reflector while a large one is read.
 ENOUGH_WAITING = 1 << 20
-#: Number of objects of which is remembered whose they are, 0.2 KB each.
+#: Number of objects with a remembered owner, 0.2 KB each.
 MOST_OWNERS = 50_000
 
 log = get_logger(__name__)
 
 
 class WatchedPart(NamedTuple):
-    """The part of a collection that is watched: a namespace (``""``: all), objects with a label of
-    the name ``mark`` (``""``: all), and with these labels.
+    """The part of a collection that is watched.
+
+    It is a namespace (``""``: all), objects with a label of the name ``mark`` (``""``: all), and
+    with these labels.
     """
 
     resource: Resource
@@ -105,7 +111,9 @@ class Seat:
 
     def open(self, version: str, *, ordered: bool) -> None:
         """Begin to take events; with ordered versions, those after this one."""
-        self._floor = version if ordered else ""
+        self._floor = ""
+        if ordered:
+            self._floor = version
         self.is_open = True
         self.has_ended = False
         self.reason = None
@@ -187,7 +195,9 @@ class Seat:
                 break
             self._waiting.popleft()
             self._size -= size
-            if (self._floor and self._is_known(event)) or (lost is not None and not self.store.knows(*lost)):
+            if self._floor and self._is_known(event):
+                continue
+            if lost is not None and not self.store.knows(*lost):
                 continue
             batch.append(event)
             room -= size
@@ -251,8 +261,9 @@ class SharedWatch:
         if seat not in seats:
             seats.append(seat)
         while self._first is not None and not self.version:
-            if error := await asyncio.shield(self._first):
-                raise error.with_traceback(None)
+            failure = await asyncio.shield(self._first)
+            if failure is not None:
+                raise failure.with_traceback(None)
         first: asyncio.Future[ClusterError | None] | None = None
         if not self.version:
             first = asyncio.get_running_loop().create_future()
@@ -275,9 +286,13 @@ class SharedWatch:
             if self._reader and self._only not in (None, seat.cluster):
                 self._open()
             yield begun
-        except BaseException as error:
+        except ClusterError as error:
             seat.is_behind = True
-            resolve(error if isinstance(error, ClusterError) else None)
+            resolve(error)
+            raise
+        except BaseException:
+            seat.is_behind = True
+            resolve()
             raise
 
     @asynccontextmanager
@@ -322,15 +337,17 @@ class SharedWatch:
     # -- the watch ---------------------------------------------------------------------------------
 
     def _all(self) -> Iterator[Seat]:
-        return (seat for seats in self._seats.values() for seat in seats)
+        for seats in self._seats.values():
+            yield from seats
 
     def _open(self) -> None:
         """Open the watch at the present version, after the open one has been closed."""
         before = self._reader
         if before:
             before.cancel()
-        only = next(iter(self._seats)) if len(self._seats) == 1 else None
-        self._only = only if self.part.mark else None
+        self._only = None
+        if self.part.mark and len(self._seats) == 1:
+            self._only = next(iter(self._seats))
         self._reader = asyncio.create_task(self._read(before))
 
     async def _close(self) -> None:
@@ -375,7 +392,9 @@ class SharedWatch:
 
     def _selector(self) -> str:
         """Return the label selector: of the only cluster's mark, or of any mark."""
-        marked = self.part.mark if self._only is None else f"{self.part.mark}={self._only}"
+        marked = self.part.mark
+        if self._only is not None:
+            marked = f"{self.part.mark}={self._only}"
         return ",".join(filter(None, (marked, self.part.selector)))
 
     def _restart(self, reason: Expired) -> None:
@@ -452,14 +471,16 @@ class SharedWatch:
             return
         lost = Lost(head.key, head.uid)
         for seats in self._seats.values():
-            for seat in seats if seats is not owner else ():
+            if seats is owner:
+                continue
+            for seat in seats:
                 if seat.may_know(lost):
                     end = end or _deleted(head)
                     seat.add(end, lost)
 
 
 def _deleted(head: codec.Head) -> codec.WatchEvent:
-    """Return the event of a deletion with nothing of the object but its identity."""
+    """Return the event of a deletion that carries only the identity of the object."""
     key = head.key
     metadata = {
         "name": key.name,
@@ -474,7 +495,7 @@ def _deleted(head: codec.Head) -> codec.WatchEvent:
 
 
 class SharedReflector(Reflector):
-    """A reflector whose watch is shared with those of other clusters; its lists are its own."""
+    """A reflector that shares its watch with other clusters; its lists are its own."""
 
     def __init__(
         self,

@@ -27,12 +27,16 @@ class Store:
     def get(self, key: Key) -> Obj | None:
         """Return a private copy of the object; None if there is none."""
         entry = self._entries.get(key)
-        return codec.stored(entry.raw) if entry else None
+        if entry is None:
+            return None
+        return codec.stored(entry.raw)
 
     def outline(self, key: Key) -> Obj | None:
         """Return an object with a private copy of the metadata only; None if there is none."""
         entry = self._entries.get(key)
-        return codec.outline(entry.raw) if entry else None
+        if entry is None:
+            return None
+        return codec.outline(entry.raw)
 
     def entry(self, key: Key) -> Entry | None:
         """Return the stored entry; None if there is none."""
@@ -61,7 +65,8 @@ class Store:
             packed(raw),
             parts_of(raw),
         )
-        before, takes = self._entries.get(key), len(entry.packed)
+        takes = len(entry.packed)
+        before = self._entries.get(key)
         more = takes + OVERHEAD if before is None else takes - len(before.packed)
         budget = self.budget.of(key.namespace)
         if not budget.has_room(more) and codec.UNREADABLE not in obj:

@@ -25,4 +25,6 @@ def is_later(one: str, other: str) -> bool:
         return False
     if other and not (other.isascii() and other.isdigit() and other[0] != "0"):
         return False
-    return one > other if len(one) == len(other) else len(one) > len(other)
+    if len(one) != len(other):
+        return len(one) > len(other)
+    return one > other

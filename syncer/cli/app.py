@@ -104,7 +104,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
     "--plugins-folder",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder with the packages of plugins in its subfolders, as `pip install --target` writes.",
+    help="A folder with packages of plugins in its subfolders, as `pip install --target` writes.",
 )
 @pass_given
 @click.pass_context

@@ -89,7 +89,8 @@ def _exchange(
     connection = _Connection(socket_path)
     try:
         if method == "GET":
-            connection.request(method, f"{path}?{urlencode(given)}" if given else path)
+            address = f"{path}?{urlencode(given)}" if given else path
+            connection.request(method, address)
         else:
             connection.request(method, path, json.dumps(given))
         reply = connection.getresponse()

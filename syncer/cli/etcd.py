@@ -65,7 +65,10 @@ def keep(
     found = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file.stat().st_mtime, file.name))
     scheduled = [file for file in found if ours.fullmatch(file.name)]
     old = scheduled[: max(len(scheduled) - newest, 0)]
-    rows = [_row(file, "removed" if file in old else "kept") for file in found]
+    rows = []
+    for file in found:
+        result = "removed" if file in old else "kept"
+        rows.append(_row(file, result))
     for file in old:
         file.unlink()
         file.with_suffix(AUTHORITY_SUFFIX).unlink(missing_ok=True)
@@ -106,9 +109,10 @@ def check(ctx: click.Context, folder: Path, snapshot: str, ca: Path) -> None:
         return
     click.echo(
         show.red(
-            f"{ca.name} isn't the one of the snapshot {snapshot}, so all kubeconfigs and tokens of its time would be "
-            "void. Nothing was restored. Bring the Secret with the keys back from your copy, and try again; or, if "
-            "they are lost, restore with restore.otherKeys=true, and hand out the new kubeconfig."
+            f"{ca.name} isn't the one of the snapshot {snapshot}, so all kubeconfigs and tokens of "
+            "its time would be void. Nothing was restored. Bring the Secret with the keys back "
+            "from your copy, and try again; or, if they are lost, restore with "
+            "restore.otherKeys=true, and hand out the new kubeconfig."
         ),
         err=True,
     )

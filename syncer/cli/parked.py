@@ -43,8 +43,10 @@ def parked(
     found = ask(loaded(given)[0], method, path, {"kind": kind, "key": key})
     if output not in ("table", "wide"):
         show.value(found, output)
+    elif not found and kind:
+        click.echo("no such object is parked")
     elif not found:
-        click.echo("no such object is parked" if kind else "nothing is parked")
+        click.echo("nothing is parked")
     else:
         show.records(
             [_row(each, wide=output == "wide") for each in found],

@@ -86,7 +86,8 @@ def patrol(
         for line in lines(show.plain_values(each), diff=diff):
             click.echo(prefix + line)
     is_clean = all(each["kinds"] and not is_left(each) for each in found)
-    ctx.exit(0 if is_clean else 1)
+    status = 0 if is_clean else 1
+    ctx.exit(status)
 
 
 def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> bool:
@@ -121,7 +122,8 @@ def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> li
     from syncer.observe.logs import configure
 
     log = configured.config.log
-    configure("error" if log.level == "info" else log.level, log.format)
+    level = "error" if log.level == "info" else log.level
+    configure(level, log.format)
 
     async def scan() -> ClusterReport:
         return await patrol_once(

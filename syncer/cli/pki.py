@@ -64,7 +64,7 @@ MEMBERS = 3
 @option(
     "--server",
     metavar="URL",
-    help="The server in the tenant's kubeconfig. Default: the load balancer, or else SERVICE.NAMESPACE.svc.",
+    help="The tenant's server. Default: the load balancer, or else SERVICE.NAMESPACE.svc.",
 )
 @option(
     "--wait",
@@ -77,8 +77,8 @@ MEMBERS = 3
 @option(
     "--virtual-cluster",
     metavar="NAMESPACE/NAME",
-    help="Mark the daemon's Secret as the virtual cluster of this name, with this host namespace, for a daemon with "
-    "virtualClusterSecrets. Empty: remove that mark.",
+    help="Mark the daemon's Secret as the virtual cluster of this name, with this host namespace, "
+    "for a daemon with virtualClusterSecrets. Empty: remove that mark.",
 )
 @option("--rbac", is_flag=True, help="Print the Role that this command needs, instead.")
 @option(
@@ -110,15 +110,16 @@ def pki(
 ) -> None:
     """Make the certificates of a virtual control plane, and renew them.
 
-    Missing certificates are made; those that have less than a third of their life left, lack a name,
-    or are damaged are renewed. A CA, and the key of the tokens, are never replaced: if one is
+    Missing certificates are made; those that have less than a third of their life left, lack a
+    name, or are damaged are renewed. A CA, and the key of the tokens, are never replaced: if one is
     damaged, nothing is written. CAs last ten years, the rest a year, so run this command daily.
     Several may run at once.
 
     \b
     Three Secrets:
       SERVICE-pki         files of etcd, the API server and its controllers, with kubeadm's names
-      SERVICE-kubeconfig  the tenant's administrator: config, and the certificate in files (group vsyncer:tenant-admins)
+      SERVICE-kubeconfig  the tenant's administrator (group vsyncer:tenant-admins): config, and the
+                          certificate in files
       SERVICE-daemon      the daemon's user: config, which names the files beside it
 
     \b
@@ -152,7 +153,8 @@ def pki(
     if len(set(wanted.secrets)) < len(wanted.secrets):
         raise click.UsageError("--secret, --kubeconfig-secret and --daemon-secret must differ")
     if rbac:
-        show.documents([layout.role(wanted)], "json" if output == "json" else "yaml")
+        form = "json" if output == "json" else "yaml"
+        show.documents([layout.role(wanted)], form)
         return
     _show(
         _completed(wanted, wait, host_kubeconfig, host_context),

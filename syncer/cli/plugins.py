@@ -1,6 +1,6 @@
 """``syncer plugins …``: list syncers and name translators with their roles, and check them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -136,20 +136,18 @@ def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> 
     from syncer.cli import plugin_check, plugin_laws
     from syncer.plugins import installed
 
+    more: Callable[[FoundPlugin], Iterable[Problem]] = _no_laws
     if laws:
         plugin_laws.must_be_there()
+        more = plugin_laws.broken_laws
     there = installed()
-    found = plugin_check.checked(
-        there,
-        _known(names, there.names()),
-        plugin_laws.broken_laws if laws else _no_more,
-    )
+    found = plugin_check.checked(there, _known(names, there.names()), more)
     show.records(list(_results(found, there, laws=laws)), output, headers=not no_headers)
     if wrong := sum(1 for each in found if each.problems):
         show.fail(f"not sound: {wrong} of {len(found)}.", 3)
 
 
-def _no_more(found: "FoundPlugin") -> "Sequence[Problem]":
+def _no_laws(found: "FoundPlugin") -> "Iterable[Problem]":
     return ()
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 def search(folder: Path) -> None:
     """Let Python find the packages in each subfolder, after all that are installed.
 
-    A subfolder has the files that ``pip install --target`` writes. A package in it that is installed, too, isn't
-    used: the installed one was tested with the daemon.
+    A subfolder has the files that ``pip install --target`` writes. A package in it that is
+    installed, too, isn't used: the installed one was tested with the daemon.
 
     Raises:
         PluginError: A subfolder has no package.

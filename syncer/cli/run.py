@@ -12,14 +12,18 @@ from syncer.cli.options import GivenOptions, modes, pass_given, settings
 if TYPE_CHECKING:
     import asyncio
 
+    from syncer.config import SyncerConfig
+
 
 #: Allocations before a garbage collection, and collections before one of the next generation. Our
 #: objects are hardly ever cyclic, so rare collections cost no memory and save a twentieth of the
 #: CPU of a start.
 GC_THRESHOLD = (20_000, 20, 20)
 #: mallopt(3) of glibc: its names for parameters.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-#: Unused bytes at the end of the heap that are given back. To take them again costs a fault for each 4 KiB.
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
+#: Unused bytes at the end of the heap that are given back. To take them again costs a fault for
+#: each 4 KiB.
 TRIMMED_FROM = 1 << 20
 
 
@@ -57,9 +61,13 @@ def start(given: GivenOptions) -> int:
     from syncer.observe.loop_errors import report_loop_error
 
     configure(config.log.level, config.log.format)
+
+    def load() -> "SyncerConfig":
+        return loaded(given)[0].config
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.get_loop().set_exception_handler(report_loop_error)
-        file = ConfigFile(Path(given.file), lambda: loaded(given)[0].config) if given.file else None
+        file = ConfigFile(Path(given.file), load) if given.file else None
         summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run, file=file))
     for line in summary.lines():
         click.echo(show.plain(line))

@@ -18,7 +18,7 @@ Records = Sequence[Mapping[str, Any]]
 
 
 def plain(text: str) -> str:
-    """Return a text without characters that act on a terminal: names and messages may be a tenant's."""
+    """Return a text, which may be a tenant's, without characters that act on a terminal."""
     return _ACTING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -26,9 +26,9 @@ _COUNTS = {
 def status(given: GivenOptions, output: str, no_headers: bool) -> None:
     """Show the state of each syncer, and the number of its objects.
 
-    A syncer is ready, starting, waiting for its resource to be served, degraded or paused. MAPPED are
-    its objects that have a counterpart on the other side, and COLLISIONS the parked objects with a
-    name that another object has.
+    A syncer is ready, starting, waiting for its resource to be served, degraded or paused. MAPPED
+    are its objects that have a counterpart on the other side, and COLLISIONS the parked objects
+    with a name that another object has.
 
     \b
     Example:
@@ -38,11 +38,9 @@ def status(given: GivenOptions, output: str, no_headers: bool) -> None:
     from syncer.cli.loading import loaded
 
     found = ask(loaded(given)[0], "GET", "/status")
-    show.records(
-        found if output != "table" else list(map(_row, found)),
-        output,
-        headers=not no_headers,
-    )
+    if output == "table":
+        found = list(map(_row, found))
+    show.records(found, output, headers=not no_headers)
 
 
 def _row(each: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def thaw(given: GivenOptions, kind: str, key: str, output: str, no_headers: bool
 
     found = ask(loaded(given)[0], "POST", "/thaw", {"kind": kind, "key": key})
     if not found and output == "table":
-        click.echo("no such object has frozen fields" if kind else "nothing is frozen")
+        message = "no such object has frozen fields" if kind else "nothing is frozen"
+        click.echo(message)
         return
     show.records(found, output, headers=not no_headers)

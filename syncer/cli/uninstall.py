@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @option(
     "--side",
     type=click.Choice(["host", "host-first"]),
-    help="Only the copies on the host; or these first, and then as much as possible in the virtual cluster.",
+    help="Only the copies on the host; or these first, then what can be in the virtual cluster.",
 )
 @settings()
 @output("table", "wide", "json", "yaml")
@@ -46,18 +47,18 @@ def uninstall(
 
     These are the copies on the host, and the daemon's objects in the virtual cluster. The tenant's
     own objects stay as they are. Stop the daemons first; replicas with leaderElection.shards may go
-    on if the virtual cluster is no longer in their configuration. A namespace or CRD that the daemon
-    created stays if it has objects of others, and so do these objects. Pauses are ignored. If the
-    uninstall is interrupted, run it again. It needs rights that the daemon doesn't have: to delete
-    the ConfigMap vsyncer in kube-system of the virtual cluster, and the Lease.
+    on if the virtual cluster is no longer in their configuration. A namespace or CRD that the
+    daemon created stays if it has objects of others, and so do these objects. Pauses are ignored.
+    If the uninstall is interrupted, run it again. It needs rights that the daemon doesn't have: to
+    delete the ConfigMap vsyncer in kube-system of the virtual cluster, and the Lease.
 
     With --keep, the copies keep running, unmanaged. Pods and Services keep two labels that other
     objects select them by.
 
-    With --side host, the command doesn't connect to the virtual cluster. Use it for a virtual cluster
-    that is gone or broken, or will be deleted: nothing that a tenant did there can then stop the
-    uninstall. With --side host-first, the virtual side is tried after the host, for a minute at most;
-    a failure there is only a remark.
+    With --side host, the command doesn't connect to the virtual cluster. Use it for a virtual
+    cluster that is gone or broken, or will be deleted: nothing that a tenant did there can then
+    stop the uninstall. With --side host-first, the virtual side is tried after the host, for a
+    minute at most; a failure there is only a remark.
 
     Pods end within 60 seconds, even if their own grace period is longer.
 
@@ -76,7 +77,8 @@ def uninstall(
 
     configured = loaded(given)[0]
     log = configured.config.log
-    configure("error" if log.level == "info" else log.level, log.format)
+    level = "error" if log.level == "info" else log.level
+    configure(level, log.format)
     if yes:
         _refuse_beside_a_daemon(configured)
     report = asyncio.run(_report(configured, yes=yes, keep=keep, side=side))
@@ -105,7 +107,7 @@ async def _report(
 
     config = configured.config
     cluster = await selected(configured, login=side is None)
-    later = (lambda: _connected(configured)) if side == "host-first" else None
+    later = partial(_connected, configured) if side == "host-first" else None
     async with connected(config, cluster, host_alone=side is not None) as clusters:
         return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep, later=later)
 

@@ -69,13 +69,13 @@ def create(
     ``key``. With ``dry_run`` nothing is stored. ``body`` is the object's JSON by :func:`encoded`,
     if the caller has it; ``query`` is made by :func:`write_query`.
     """
-    path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
-    return HttpRequest(
-        "POST",
-        path + query + (DRY_RUN if dry_run else ""),
-        body or encoded(obj),
-        timeout=timeout,
-    )
+    path = resource.collection(key.namespace)
+    if subresource:
+        path = object_path(resource, key, subresource)
+    path += query
+    if dry_run:
+        path += DRY_RUN
+    return HttpRequest("POST", path, body or encoded(obj), timeout=timeout)
 
 
 def replace(
@@ -106,7 +106,9 @@ def patch(
 
     ``force`` takes fields from other managers; it is for ``apply`` only.
     """
-    path = object_path(resource, key, subresource) + query + ("&force=true" if force else "")
+    path = object_path(resource, key, subresource) + query
+    if force:
+        path += "&force=true"
     return HttpRequest("PATCH", path, encoded(change), PATCH_TYPES[kind], timeout=timeout)
 
 
@@ -124,14 +126,20 @@ def delete(
 
     ``uid`` and ``resource_version`` are preconditions. ``grace`` is in seconds.
     """
-    preconditions = {"uid": uid, "resourceVersion": resource_version}
-    options: dict[str, Any] = {
-        "preconditions": {name: value for name, value in preconditions.items() if value is not None} or None,
-        "gracePeriodSeconds": grace,
-        "propagationPolicy": propagation,
-    }
-    chosen = {name: value for name, value in options.items() if value is not None}
-    body = encoded({"apiVersion": "v1", "kind": "DeleteOptions", **chosen})
+    preconditions: dict[str, str] = {}
+    if uid is not None:
+        preconditions["uid"] = uid
+    if resource_version is not None:
+        preconditions["resourceVersion"] = resource_version
+
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if preconditions:
+        options["preconditions"] = preconditions
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if propagation is not None:
+        options["propagationPolicy"] = propagation
+    body = encoded(options)
     return HttpRequest("DELETE", object_path(resource, key), body, timeout=timeout)
 
 
@@ -193,4 +201,6 @@ def watch(
 def _query(**parameters: str | int) -> str:
     """Return a query string of the non-empty parameters."""
     chosen = {name: value for name, value in parameters.items() if value != ""}
-    return f"?{urlencode(chosen)}" if chosen else ""
+    if not chosen:
+        return ""
+    return f"?{urlencode(chosen)}"

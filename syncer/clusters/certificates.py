@@ -26,7 +26,7 @@ class Validity(NamedTuple):
     ends: datetime
 
     def wrong(self, now: datetime) -> str:
-        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` for a valid certificate."""
+        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` if it is valid."""
         if now < self.begins:
             return f"is valid only from {self.begins:%Y-%m-%d %H:%M:%S}Z on"
         if now >= self.ends:
@@ -64,7 +64,8 @@ def validity(der: bytes) -> Validity:
         [whole] = _elements(der)
         tbs = _elements(whole.content)[0]
         fields = _elements(tbs.content)
-        dates = fields[4 if fields[0].tag == _EXPLICIT_0 else 3]
+        # The version of the certificate, which is optional, precedes the other fields.
+        dates = fields[4] if fields[0].tag == _EXPLICIT_0 else fields[3]
         begins, ends = _elements(dates.content)
         return Validity(_time(begins), _time(ends))
     except (IndexError, ValueError) as error:
@@ -98,7 +99,8 @@ def _elements(data: bytes) -> list[_Element]:
 def _time(element: _Element) -> datetime:
     text = element.content.decode("ascii")
     if element.tag == _UTC_TIME:
-        text = ("19" if text[:2] >= "50" else "20") + text
+        century = "19" if text[:2] >= "50" else "20"
+        text = century + text
     return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
@@ -111,7 +113,10 @@ def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
     Raises:
         ssl.SSLError: The CA bundle can't be read.
     """
-    context = ssl.create_default_context(cadata=ca.decode("ascii", "replace") if ca else None)
+    authorities = None
+    if ca:
+        authorities = ca.decode("ascii", "replace")
+    context = ssl.create_default_context(cadata=authorities)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])

@@ -60,8 +60,8 @@ class Observer(Protocol):
 class Client:
     """A client of an API server.
 
-    Every method raises a :class:`~syncer.api.errors.ClusterError`, whose class says what to do
-    next. ``timeout`` is the deadline of a request, in seconds.
+    If a request fails, a method raises a :class:`~syncer.api.errors.ClusterError`; the class of the
+    error decides the next step. ``timeout`` is the deadline of a request, in seconds.
     """
 
     #: Its side; None if the cluster is neither a virtual one nor the host.
@@ -84,8 +84,7 @@ class Client:
         self.observer = observer
         self.timeout = timeout
         self._write = api_requests.write_query(field_manager)
-        #: Opens connections whose bytes another protocol reads; None if the transport has no
-        #: network.
+        #: Opens connections for other protocols; None if the transport has no network.
         self.dialer = dialer
 
     @property
@@ -210,7 +209,9 @@ class Client:
             timeout=self.timeout,
         )
         answer = codec.lean((await self._send(request, "delete", resource, key)).body)
-        return answer if _only_marked(answer) else None
+        if not _only_marked(answer):
+            return None
+        return answer
 
     async def list_pages(
         self,
@@ -236,6 +237,7 @@ class Client:
         most = limit
         empty = 0
         while True:
+            largest = LARGEST_PAGE if limit > 1 else LARGEST_REPLY
             request = api_requests.list_page(
                 resource,
                 namespace=namespace,
@@ -244,7 +246,7 @@ class Client:
                 limit=limit,
                 token=token,
                 timeout=self.timeout,
-                most=LARGEST_PAGE if limit > 1 else LARGEST_REPLY,
+                most=largest,
             )
             body = b""
             try:
@@ -268,7 +270,8 @@ class Client:
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
             if len(body) > STEP_BYTES:
                 parts = codec.parts(page, STEP_BYTES)
-                while (part := next(parts, None)) is not None:  # so that each part is freed early
+                # No loop over the parts, so that each of them is freed early.
+                while (part := next(parts, None)) is not None:
                     await asyncio.sleep(0)
                     yield part
                 await asyncio.sleep(0)
@@ -339,6 +342,7 @@ class Client:
         ``timeout_seconds``. ``idle_timeout`` seconds without a byte, or a lost connection, raise
         :class:`~syncer.api.errors.Unreachable`. ERROR events are returned like others.
         """
+        accept = api_requests.METADATA_OF_ONE if metadata_only else "application/json"
         request = api_requests.watch(
             resource,
             namespace=namespace,
@@ -348,23 +352,35 @@ class Client:
             timeout_seconds=timeout_seconds,
             idle_timeout=idle_timeout,
             timeout=self.timeout,
-            accept=api_requests.METADATA_OF_ONE if metadata_only else "application/json",
+            accept=accept,
         )
         start = time.perf_counter()
+
+        def observe(code: int) -> None:
+            self._observe("WATCH", code, start)
+
         return WatchStream(
             self.transport,
             request,
             where=FailedRequest(self.name, self.side, "watch", resource, Key(namespace, "")),
             origin=self.origin,
-            observe=lambda code: self._observe("WATCH", code, start),
+            observe=observe,
         )
 
     async def fetch(self, path: str, *, accept: str = "application/json") -> Obj:
-        """GET a path other than an object's: ``/version``, ``/apis``, ``/openapi/v3``."""
+        """GET a path other than an object's: ``/version``, ``/apis``, ``/openapi/v3``.
+
+        Raises:
+            DecodeError: The response is no JSON object.
+        """
         request = HttpRequest("GET", path, accept=accept, timeout=self.timeout)
         # Discovery of thousands of kinds is large; a tenant's is bounded as an object is.
         most = codec.MOST_PARTS if self.side is Side.VIRTUAL else _MOST_FETCHED
-        return codec.decode((await self._send(request, f"get {path} from")).body, most=most)
+        response = await self._send(request, f"get {path} from")
+        found = codec.decode(response.body, most=most)
+        if not isinstance(found, dict):
+            raise codec.DecodeError(f"{path} is no JSON object")
+        return found
 
     def error_of(self, event: codec.WatchEvent, resource: Resource) -> ClusterError:
         """Return the error in an ``ERROR`` event of a watch of a resource."""

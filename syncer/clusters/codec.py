@@ -176,10 +176,10 @@ _END_OF_METADATA = re.compile(
 
 
 def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
-    """Return an object that can't be used without its contents; the error says why.
+    """Return an unusable object without its contents; ``error`` is the reason.
 
-    Its identity remains, with its labels and annotations if they are well-formed and not too long
-    to be decoded, and the reason (:data:`UNREADABLE`). Nothing else is decoded.
+    The identity of the object remains, with its labels and annotations if they are well-formed and
+    not too long to be decoded, and the reason (:data:`UNREADABLE`). Nothing else is decoded.
 
     Raises:
         DecodeError: Not even its name is readable, or it comes after thousands of fields.
@@ -195,7 +195,7 @@ def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
         )
     except _MALFORMED:
         found = pieces.first_members(text)
-        members = {name: value for name, value in found.items() if name in (b'"apiVersion"', b'"kind"')}
+        members = {name: found[name] for name in (b'"apiVersion"', b'"kind"') if name in found}
         metadata = pieces.first_members(found.get(b'"metadata"', b"{}"))
     return identity({**_readable(members), "metadata": _readable(metadata)}, error)
 
@@ -219,7 +219,7 @@ def identity(obj: Any, error: Exception, *, most: int | None = None) -> Obj:
     return {**found, "metadata": {"resourceVersion": "", **kept}, UNREADABLE: str(error)}
 
 
-#: What an object keeps without its contents.
+#: The fields that an object keeps without its contents.
 _KIND = ("apiVersion", "kind")
 _TEXTS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _KEYS = ("labels", "annotations")
@@ -228,12 +228,16 @@ MOST_KEPT = 1 << 20
 
 
 def _undecoded(*names: str) -> Any:
-    """Return the decoder of an object's members of these names, each undecoded; others are skipped."""
+    """Return the decoder of an object's members of these names, each undecoded.
+
+    Others are skipped.
+    """
     fields = [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in names]
     return msgspec.json.Decoder(msgspec.defstruct("_Members", fields)).decode
 
 
-_decode_members, _decode_metadata = _undecoded(*_KIND, "metadata"), _undecoded(*_TEXTS, *_KEYS)
+_decode_members = _undecoded(*_KIND, "metadata")
+_decode_metadata = _undecoded(*_TEXTS, *_KEYS)
 
 
 def _members(found: Any, names: Iterable[str]) -> dict[bytes, Any]:
@@ -309,8 +313,10 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 #: The beginning of a built-in object as the API server writes it: the fields of the Go types in
 #: their order, with a name that a URL can have. Custom resources have another order.
 _BEGINNING = re.compile(
-    rb'\{(?:"kind":"([A-Za-z0-9]*)","apiVersion":"[^"\\]*",)?"metadata":\{"name":"(?!\.\.?")([!#$&-.0-\[\]-~]{1,253})"'
-    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]{0,512})"'
+    rb'\{(?:"kind":"([A-Za-z0-9]*)","apiVersion":"[^"\\]*",)?'
+    rb'"metadata":\{"name":"(?!\.\.?")([!#$&-.0-\[\]-~]{1,253})"'
+    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?'
+    rb',"uid":"([!#-\[\]-~]{0,512})"'
     rb',"resourceVersion":"([!#-\[\]-~]{1,512})"',
 ).match
 
@@ -386,8 +392,7 @@ _decode_labels = msgspec.json.Decoder(_Labelled).decode
 
 
 def label(data: bytes | msgspec.Raw, name: str) -> str | None:
-    """Return the value of an object's label, without decoding the rest; None if it has no such
-    label.
+    """Return the value of an object's label, without decoding the rest; None if it has none.
 
     Raises:
         DecodeError: The labels can't be read.
@@ -416,11 +421,10 @@ class _Metadata(msgspec.Struct, gc=False):
 
 
 def check(obj: Obj, key: Key) -> None:
-    """Check that a decoded object is the one of this key, and that its metadata has the right
-    types.
+    """Check the identity of a decoded object, and the types of its metadata.
 
     Raises:
-        DecodeError: It isn't, or hasn't.
+        DecodeError: The object isn't that of the key, or its metadata is malformed.
     """
     try:
         metadata = msgspec.convert(obj.get("metadata"), _Metadata)
@@ -439,8 +443,9 @@ def _must_be_short(metadata: _HeadMetadata | _Metadata) -> None:
 
 
 class WatchEvent(msgspec.Struct, gc=False, frozen=True):
-    """A line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``, and its
-    object.
+    """A line of a watch: its type and its object.
+
+    The type is ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
     """
 
     type: str
@@ -497,10 +502,10 @@ _decode_list = msgspec.json.Decoder(_List).decode
 
 
 class Page(NamedTuple):
-    """A part of a list: undecoded items, the version of the list, and the number of remaining
-    items, if known.
+    """A part of a list, with undecoded items.
 
-    The items of built-in kinds have no ``apiVersion`` and ``kind``.
+    It has the version of the list, and the number of remaining items, if known. The items of
+    built-in kinds have no ``apiVersion`` and ``kind``.
     """
 
     items: list[msgspec.Raw]
@@ -567,6 +572,7 @@ def parts(page: Page, size: int) -> Iterator[Page]:
         room -= memoryview(item).nbytes
         if room <= 0:
             yield page._replace(items=items)
-            items, room = [], size
+            items = []
+            room = size
     if items:
         yield page._replace(items=items)

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import TypedDict
 from weakref import WeakSet
 
+from syncer.api.errors import Unreachable
 from syncer.api.objects import Side
+from syncer.byte_budget import ByteBudget
 from syncer.clusters import kubeconfig
 from syncer.clusters.client import Client, SideClient
+from syncer.clusters.codec import DecodeError
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.errors import ClusterOrigin
@@ -20,7 +23,7 @@ from syncer.clusters.transport import REQUEST_SECONDS, USER_AGENT, Transport
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to reach a cluster.
+    """The settings of a connection to a cluster.
 
     Without ``kubeconfig``, kubectl's files are used, or the Pod's service account; ``in_cluster``
     requires the latter. ``server`` is a URL to use instead of the kubeconfig's. ``qps`` and
@@ -51,18 +54,20 @@ def connect(
     side: Side,
     environ: Mapping[str, str],
     name: str = "",
+    replies: ByteBudget | None = None,
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Create the client of a virtual cluster or of the host, in a running event loop.
 
     Nothing is sent yet. The kubeconfig is read again when it changes. ``moved`` is called if it
-    then names another server; the client stays with the former one.
+    then names another server; the client stays with the former one. ``replies`` is for large
+    replies while they arrive, None without a limit.
 
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
     credentials = _credentials(settings, environ, moved)
-    return SideClient(name or side, side, **_parts(credentials, settings))
+    return SideClient(name or side, side, **_parts(credentials, settings, replies))
 
 
 def client(
@@ -143,10 +148,11 @@ def connect_with_login(
     *,
     side: Side,
     name: str,
+    replies: ByteBudget | None = None,
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Create the client of a cluster with a login that is in no file; else like :func:`connect`."""
-    return SideClient(name, side, **_parts(login.credentials(moved), settings))
+    return SideClient(name, side, **_parts(login.credentials(moved), settings, replies))
 
 
 def origin_of(credentials: LoginCredentials) -> ClusterOrigin:
@@ -174,8 +180,17 @@ class _Parts(TypedDict):
     dialer: Dialer
 
 
-def _parts(credentials: LoginCredentials, settings: ConnectionSettings) -> _Parts:
-    http = HttpTransport(credentials.login.endpoint, credentials, user_agent=settings.user_agent)
+def _parts(
+    credentials: LoginCredentials,
+    settings: ConnectionSettings,
+    replies: ByteBudget | None = None,
+) -> _Parts:
+    http = HttpTransport(
+        credentials.login.endpoint,
+        credentials,
+        user_agent=settings.user_agent,
+        replies=replies,
+    )
     transport: Transport = http
     if settings.qps:
         transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)
@@ -214,8 +229,13 @@ async def first_contact(cluster: SideClient) -> str:
     The messages of the errors name the address, the file and the certificate at fault.
 
     Raises:
-        Unreachable: There is no response, or the server isn't trusted.
+        Unreachable: There is no response, or not that of an API server, or the server isn't
+            trusted.
         Unauthorized: The credentials aren't accepted.
     """
-    version = await cluster.fetch("/version")
+    try:
+        version = await cluster.fetch("/version")
+    except DecodeError as error:
+        where = f"{cluster.title} ({cluster.origin.address})"
+        raise Unreachable(f"{where} doesn't answer as an API server: {error}") from None
     return str(version.get("gitVersion", ""))

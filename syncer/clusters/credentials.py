@@ -127,7 +127,8 @@ class LoginCredentials:
         expire. A request waits for it only if there are no credentials, or they have expired.
         """
         now = self._clock()
-        if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
+        is_fresh = now < self._checked_at + CHECK_SECONDS and not self._ended(now)
+        if self._access is not None and is_fresh:
             return self._access
         return await self._renew(now, deadline)
 

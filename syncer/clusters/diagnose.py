@@ -30,12 +30,14 @@ async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
         return await _which_is_out_of_date(login)
     if error.verify_code in _OTHER_NAME:
         name = login.endpoint.server_name or login.endpoint.host
-        return f"the certificate of {address} is not for {name}. Set tls-server-name to a name that it is for."
+        hint = "Set tls-server-name to a name that it is for."
+        return f"the certificate of {address} is not for {name}. {hint}"
     if error.verify_code in _UNKNOWN_ISSUER:
         ca = "an authority that this system trusts"
         if login.ca:
             ca = f"the certificate authority in {login.ca}"
-        return f"the certificate of {address} is not signed by {ca}. Set certificate-authority to the right one."
+        hint = "Set certificate-authority to the right one."
+        return f"the certificate of {address} is not signed by {ca}. {hint}"
     return f"the certificate of {address} is not trusted: {error.verify_message}"
 
 
@@ -51,8 +53,10 @@ async def why_not_for(login: Login, host: str, port: int) -> str:
             await _shake_hands(endpoint, login)
         except ssl.SSLCertVerificationError as error:
             if error.verify_code in _OTHER_NAME:
-                return f"the certificate of the virtual API server doesn't name {host}, which pods use"
-            return f"the server at {address.authority}, which pods use, is not trusted: {error.verify_message}"
+                certificate = "the certificate of the virtual API server"
+                return f"{certificate} doesn't name {host}, which pods use"
+            server = f"the server at {address.authority}, which pods use,"
+            return f"{server} is not trusted: {error.verify_message}"
         except (OSError, ConnectionFailed):  # a TimeoutError is an OSError
             continue
         return ""
@@ -89,7 +93,9 @@ async def _which_is_out_of_date(login: Login) -> str:
             found.append(f"the certificate of {address} {problem}")
     except (OSError, ValueError):
         pass
-    return " and ".join(found) or f"a certificate between {address} and its authority is out of date"
+    if not found:
+        return f"a certificate between {address} and its authority is out of date"
+    return " and ".join(found)
 
 
 async def _peer_certificate(login: Login) -> bytes:

@@ -22,7 +22,7 @@ async def dial(
 ) -> None:
     """Connect a protocol to an API server, through the endpoint's proxy if it has one.
 
-    With ``tls``, a proxy is asked for a tunnel (CONNECT); without, it gets the requests themselves.
+    With ``tls``, the proxy opens a tunnel (CONNECT); without, it gets the requests themselves.
     ``proxy_tls`` is for a proxy that is reached by https.
 
     Raises:

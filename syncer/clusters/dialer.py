@@ -1,6 +1,4 @@
-"""Connections to an API server with our credentials: for requests, and for streams of other
-protocols.
-"""
+"""Connections to an API server with our credentials, for requests and other protocols."""
 
 import asyncio
 import ssl
@@ -12,6 +10,11 @@ from syncer.clusters.dial import dial
 from syncer.clusters.transport import USER_AGENT, ConnectionFailed, DeadlineExceeded, Endpoint
 
 C = TypeVar("C", bound=asyncio.BaseProtocol)
+
+
+def _is_safe(text: str) -> bool:
+    """Return True for a text without line breaks and other control characters, in ASCII."""
+    return text.isprintable() and text.isascii()
 
 
 class Dialer:
@@ -63,8 +66,9 @@ class Dialer:
         *,
         version: str = "1.1",
     ) -> tuple[C, bytes]:
-        """Connect a protocol that reads a whole response by itself; return it, with the head to
-        send.
+        """Connect a protocol that reads a whole response by itself.
+
+        Return it, with the head to send.
 
         ``path`` includes the query. Each connection is for one request. In ``version`` 1.0 of HTTP
         a body ends with its connection.
@@ -75,7 +79,7 @@ class Dialer:
         """
         access = await self.credentials.access(deadline)
         lines = [f"{name}: {value}" for name, value in headers]
-        if any(not line.isprintable() or not line.isascii() for line in (path, *lines)) or " " in path:
+        if " " in path or not all(_is_safe(text) for text in (path, *lines)):
             raise ValueError("not the head of a request")
         head = f"{method} {self.prefix}{path} HTTP/{version}\r\n{self.fixed_head(access)}"
         data = "".join((head, *(f"{line}\r\n" for line in lines), "\r\n")).encode("latin-1")

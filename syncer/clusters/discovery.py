@@ -139,8 +139,9 @@ class Discovery:
             return self._replace(found)
 
     def find(self, name: str) -> Resource:
-        """Return the resource with a name, in the server's preferred version unless the name has
-        one.
+        """Return the resource with a name.
+
+        Without a version in the name, it is the one that the server prefers.
 
         A name is like ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io`` or
         ``certificates.cert-manager.io/v1``; without a group, the core group has precedence.
@@ -152,7 +153,9 @@ class Discovery:
         plural, _, group = plain.partition(".")
         for served in self._in_order():
             resource = served.resource
-            if served.is_called(plural) and group in ("", resource.group) and version in ("", resource.version):
+            if group not in ("", resource.group) or version not in ("", resource.version):
+                continue
+            if served.is_called(plural):
                 return resource
         raise self._missing(name)
 
@@ -163,7 +166,9 @@ class Discovery:
     def verbs(self, resource: Resource) -> frozenset[str]:
         """Return the verbs of a resource; empty if the server doesn't serve it."""
         served = self.served(resource)
-        return served.verbs if served else frozenset()
+        if served is None:
+            return frozenset()
+        return served.verbs
 
     def has_status(self, resource: Resource) -> bool:
         """Return True if the status is a subresource, which is written by separate requests."""
@@ -272,14 +277,15 @@ def _aggregated(document: Obj) -> _Found:
         with contextlib.suppress(*_MALFORMED):  # a group without a valid name is left out
             name = _text((group.get("metadata") or {}).get("name"))
             for version in _entries(group, "versions"):
-                own = _name(version["version"])
-                found[f"{_name(name)}/{own}" if name else own] = _aggregated_version(name, version)
+                api_version = _name(version["version"])
+                if name:
+                    api_version = f"{_name(name)}/{api_version}"
+                found[api_version] = _aggregated_version(api_version, version)
     return found
 
 
-def _aggregated_version(group: str, version: Obj) -> list[Served] | None:
+def _aggregated_version(api_version: str, version: Obj) -> list[Served] | None:
     """Return the resources of a version; None if they can't be read, or aren't known at present."""
-    api_version = f"{group}/{version['version']}" if group else version["version"]
     try:
         entries = _entries(version, "resources")
         known = [_served_by_aggregated(api_version, entry) for entry in entries]

@@ -197,10 +197,11 @@ def _status(code: int, reason: str, message: str, target: Target | None = None) 
         "apiVersion": "v1",
         "kind": "Status",
         "metadata": {},
-        "status": "Failure" if reason else "Success",
+        "status": "Success",
         "code": code,
     }
     if reason:
+        status["status"] = "Failure"
         status["reason"] = reason
         status["message"] = message
         status["details"] = {}

@@ -1,4 +1,4 @@
-"""Turn a failed request into an error: its class decides what the engine does next."""
+"""Turn a failed request into an error: the class of the error decides the engine's next step."""
 
 import re
 from collections.abc import Callable
@@ -113,8 +113,8 @@ class FailedRequest:
     subresource: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.title}: {self.verb} "
-        text += str(self.resource) if self.resource else "the API"
+        target = str(self.resource) if self.resource else "the API"
+        text = f"{self.title}: {self.verb} {target}"
         if self.subresource:
             text += f"/{self.subresource}"
         if self.key and self.key.name:
@@ -146,7 +146,7 @@ def from_response(
     where: FailedRequest,
     origin: ClusterOrigin = UNKNOWN_ORIGIN,
 ) -> ClusterError:
-    """Return the error for a response whose status is not 2xx."""
+    """Return the error for a response with a status other than 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
 
@@ -172,7 +172,9 @@ def from_status(
         "details": _harmless(details),
     }
     if code == 429 or (code == 503 and retry_after is not None):
-        wait = min(DEFAULT_RETRY_AFTER if retry_after is None else retry_after, LONGEST_RETRY_AFTER)
+        wait = DEFAULT_RETRY_AFTER
+        if retry_after is not None:
+            wait = min(retry_after, LONGEST_RETRY_AFTER)
         return TooMany(
             f"{where}: the API server asks to come back in {wait:g} s",
             retry_after=wait,
@@ -204,11 +206,13 @@ def _with_types(status: Obj) -> Obj:
         details["retryAfterSeconds"] = after
 
     code = status.get("code")
+    if type(code) is not int:
+        code = 500
     return {
         "message": "",
         "reason": "",
         **_texts(status, ("message", "reason")),
-        "code": code if type(code) is int else 500,
+        "code": code,
         "details": details,
     }
 
@@ -258,8 +262,11 @@ def _reached_by(origin: ClusterOrigin, message: str) -> str:
 
 
 def _complaint(origin: ClusterOrigin) -> str:
+    """Return the end of a message: the known problem of the credentials, if there is one."""
     complaint = origin.complaint()
-    return f"; {complaint}" if complaint else ""
+    if not complaint:
+        return ""
+    return f"; {complaint}"
 
 
 def _kind_and_message(
@@ -268,6 +275,7 @@ def _kind_and_message(
     where: FailedRequest,
     origin: ClusterOrigin,
 ) -> tuple[ErrorFactory, str]:
+    """Return the error for a refused request, and its message."""
     text = status["message"] or status["reason"] or f"status {code}"
     if code < 500 and _BY_POLICY.search(text):
         return Denied, f"{where} is not accepted: {text}"
@@ -275,10 +283,8 @@ def _kind_and_message(
         case 401:
             return Unauthorized, f"{where.title} answers 401: {_not_accepted(origin)}"
         case 403 if _ANONYMOUS in text:
-            return (
-                Unauthorized,
-                f"{where.title} treats us as system:anonymous: {_not_accepted(origin)}",
-            )
+            cause = f"treats us as system:anonymous: {_not_accepted(origin)}"
+            return Unauthorized, f"{where.title} {cause}"
         case 403:
             return _forbidden(text, where)
         case 404:
@@ -286,10 +292,8 @@ def _kind_and_message(
         case 409 if status.get("reason") == "AlreadyExists":
             return AlreadyExists, f"{where}: another object has this name"
         case 409:
-            return (
-                Conflict,
-                f"{where}: the object has changed in the meantime, or it is another object of this name",
-            )
+            cause = "the object has changed in the meantime, or it is another object of this name"
+            return Conflict, f"{where}: {cause}"
         case 410:
             return Expired, f"{where}: the requested version is too old"
         case 413:
@@ -354,7 +358,9 @@ def _causes(status: Obj) -> str:
         for cause in causes[:_MOST_CAUSES]
     ]
     more = len(causes) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    if more > 0:
+        shown.append(f"and {more} more")
+    return "; ".join(shown)
 
 
 def _harmless(details: Obj) -> Obj:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any
 
 from syncer.clusters.login import ExecPlugin, LegacyProvider, PluginFailed
@@ -64,11 +65,14 @@ def parse(plugin: ExecPlugin, output: bytes) -> Issued:
         answer = json.loads(output)
         version = answer["apiVersion"]
         status = answer["status"]
+        expires = float("inf")
+        if status.get("expirationTimestamp"):
+            expires = times.read(status["expirationTimestamp"]).timestamp()
         issued = Issued(
             token=status.get("token") or "",
             certificate=(status.get("clientCertificateData") or "").encode(),
             key=(status.get("clientKeyData") or "").encode(),
-            expires=_timestamp(status.get("expirationTimestamp")),
+            expires=expires,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise PluginFailed(
@@ -81,14 +85,9 @@ def parse(plugin: ExecPlugin, output: bytes) -> Issued:
             f"Use one of {', '.join(_API_VERSIONS)} in both.",
         )
     if not issued.token and not (issued.certificate and issued.key):
-        raise PluginFailed(
-            f"exec plugin {plugin.command} gave neither a token nor a client certificate with its key",
-        )
+        missing = "neither a token nor a client certificate with its key"
+        raise PluginFailed(f"exec plugin {plugin.command} gave {missing}")
     return issued
-
-
-def _timestamp(text: str | None) -> float:
-    return times.read(text).timestamp() if text else float("inf")
 
 
 def _started(plugin: ExecPlugin) -> subprocess.Popen[bytes]:
@@ -127,22 +126,27 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
     process = _started(plugin)
     try:
         async with asyncio.timeout(seconds):
-            output, error_output = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+            output, error_output = await asyncio.gather(
+                _read(process.stdout),
+                _read(process.stderr),
+            )
             await _ended(process)
     except TimeoutError:
         raise PluginFailed(
             f"exec plugin {plugin.command} gave no answer in {seconds:g} s",
         ) from None
     finally:
-        if process.poll() is None:
-            _kill(process.pid)
+        # Children that it has left have its output open, so they are ended, too. Before it is
+        # polled, no other group can have its number.
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             await _ended(process)
 
     if process.returncode:
         printed = error_output[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
-        raise PluginFailed(
-            f"exec plugin {plugin.command} failed with exit status {process.returncode}; it printed: {printed}",
-        )
+        failure = f"failed with exit status {process.returncode}; it printed: {printed}"
+        raise PluginFailed(f"exec plugin {plugin.command} {failure}")
     return output
 
 
@@ -150,7 +154,8 @@ async def _read(pipe: IO[bytes] | None) -> bytes:
     """Read to the end, so that the plugin never blocks, but keep only a limited part."""
     stream = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
+    protocol = partial(asyncio.StreamReaderProtocol, stream)
+    transport, _ = await loop.connect_read_pipe(protocol, pipe)
     kept = b""
     try:
         while piece := await stream.read(1 << 16):
@@ -164,11 +169,6 @@ async def _ended(process: subprocess.Popen[bytes]) -> None:
     """Wait for the end of a program that has closed its output or was killed, so it is near."""
     while process.poll() is None:  # noqa: ASYNC110 — nothing else notifies of its end everywhere
         await asyncio.sleep(_POLL_INTERVAL)
-
-
-def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def _exec_info(plugin: ExecPlugin) -> str:

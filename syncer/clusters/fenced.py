@@ -8,18 +8,17 @@ from syncer.api.errors import NotConnected
 from syncer.clusters.api_requests import DRY_RUN
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse, Stream, Transport
 
-#: POSTs to these API groups ask, and store nothing.
+#: POSTs to these API groups are queries, and store nothing.
 _QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 
 
 class Fenced:
-    """Sends reads, and a write while ``until()``, in seconds of ``clock()``, is to come; it has
-    ended by then.
+    """Sends reads always, and writes only while this process may write.
 
-    ``until`` is when another process may take the right to write. The time of a write includes its
-    wait for a rate limit and for a connection; the clock is read once more right before the write
-    goes out, because after a freeze of the process a connection may become free before the timer
-    fires that ends the wait.
+    It may until ``until()``, in seconds of ``clock()``, when another process may take the right to
+    write; a write has ended by then. The time of a write includes its wait for a rate limit and for
+    a connection. The clock is read once more right before the write goes out, because after a
+    freeze of the process a connection may become free before the timer fires that ends the wait.
     """
 
     def __init__(
@@ -39,7 +38,9 @@ class Fenced:
             NotConnected: It is a write, and none may be sent.
             DeadlineExceeded: There was no response in time.
         """
-        if request.method == "GET" or request.path.startswith(_QUESTIONS) or request.path.endswith(DRY_RUN):
+        if request.method == "GET" or request.path.startswith(_QUESTIONS):
+            return await self._transport.send(request)
+        if request.path.endswith(DRY_RUN):
             return await self._transport.send(request)
         left = self._until() - self._clock()
         if left <= 0:

@@ -1,5 +1,6 @@
-"""Remove the values that API servers quote in their messages: these may be secrets, and logs and
-Events show the rest.
+"""Remove the values that API servers quote in their messages.
+
+The values may be secrets, and logs and Events show the messages.
 
 An error of a field is ``title: value: detail``. Value and detail may each be missing, and both may
 have colons in them (``ErrorBody`` of ``field.Error`` in k8s.io/apimachinery). The value is a
@@ -14,7 +15,7 @@ import re
 _TITLE = re.compile(
     r"(?:^|(?<=: ))(?:Invalid value|Unsupported value|Duplicate value|Too many|Too few)(?=: )",
 )
-#: What follows a value: its detail, or the next field's error.
+#: The text after a value: its detail, or the next field's error.
 _END = r"(?=: |, |\]|\Z)"
 _STRING = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"'
 _QUOTED = re.compile(_STRING + _END)
@@ -23,9 +24,9 @@ _PLAIN = re.compile(r"(?:[-+]?\d[\w.+-]*|[-+]?Inf|NaN|true|false|null|<nil>)" + 
 _WORD = re.compile(r"[^\s\"{\[(&*][^\s\"{\[(]*?(?=: |\]?\Z)")
 #: The first word of prose, that is of a detail without a value. Go has a space only before a brace.
 _PROSE = re.compile(r"(?!(?:interface|struct) \{)[^\s\"{\[(&*][^\s\"{\[(]*\s")
-#: Pieces of JSON and Go syntax: a string, a bracket, and what is between.
+#: Pieces of JSON and Go syntax: a string, a bracket, and the text between.
 _PIECE = re.compile(rf'{_STRING}|[{{\[(]|[}}\])]|[^"{{}}\[\]()]+')
-#: What is before and between the brackets of a Go type.
+#: The text before and between the brackets of a Go type.
 _TYPE = re.compile(r"[\w.*&]+|[*&]?(?:interface|struct) ")
 _AFTER = re.compile(_END)
 #: Longest message that is searched for the ends of values, in characters.
@@ -36,10 +37,11 @@ _LONG = 8
 
 
 def without_values(message: str) -> str:
-    """Return a message of an API server without the values of fields, and without repetitions of
-    them.
+    """Return a message of an API server without the values of fields.
 
-    Where it isn't certain what a value is, all that follows is removed: so it is in messages over
+    Repetitions of the values are removed, too.
+
+    Where the end of a value isn't certain, all that follows is removed, as it is in messages over
     ``LONGEST``. The time is proportional to the length.
     """
     title = _TITLE.search(message)
@@ -57,17 +59,21 @@ def without_values(message: str) -> str:
         value = message[start:end]
         rest = end if value else title.end()
         title = _TITLE.search(message, rest)
-        detail = message[rest : title.start()] if title else message[rest:]
+        detail = message[rest:]
+        if title is not None:
+            detail = message[rest : title.start()]
         kept.append(_without_repetitions(detail, value))
     return "".join(kept)
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return the end of the value that begins at ``start``: ``start`` if there is none, None if
-    that isn't certain.
+    """Return the end of the value that begins at ``start``.
+
+    It is ``start`` if there is no value, and None if that isn't certain.
     """
     for form in (_QUOTED, _PLAIN, _WORD):
-        if found := form.match(text, start):
+        found = form.match(text, start)
+        if found is not None:
             return found.end()
     if _PROSE.match(text, start):
         return start
@@ -75,8 +81,9 @@ def _end(text: str, start: int) -> int | None:
 
 
 def _end_of_composite(text: str, start: int) -> int | None:
-    """Return the end of JSON or Go syntax, such as ``map[string]string{"a": "b"}``; None if it is
-    neither.
+    """Return the end of JSON or Go syntax, such as ``map[string]string{"a": "b"}``.
+
+    None if it is neither.
     """
     depth = 0
     position = start
@@ -97,8 +104,9 @@ def _end_of_composite(text: str, start: int) -> int | None:
 
 
 def _without_repetitions(detail: str, value: str) -> str:
-    """Return a detail without a string that it quotes once more, as ``must be of type integer:
-    "string"``.
+    """Return a detail without the value, which it may quote once more.
+
+    An example is ``must be of type integer: "string"``.
     """
     bare = value[1:-1]
     if not (value.startswith('"') and bare):

@@ -1,5 +1,6 @@
-"""An HTTP/1.1 connection on asyncio: httptools parses the responses, a lazy timer enforces the
-deadlines.
+"""An HTTP/1.1 connection on asyncio.
+
+httptools parses the responses, and a lazy timer enforces the deadlines.
 """
 
 import asyncio
@@ -10,7 +11,10 @@ from typing import cast
 
 import httptools
 
+from syncer.byte_budget import ByteBudget
+from syncer.clusters.large_replies import LARGE_REPLY, LargeReplies, LargeReply
 from syncer.clusters.read_buffer import read_buffer
+from syncer.clusters.sockets import read
 from syncer.clusters.transport import (
     LARGEST_REPLY,
     ConnectionFailed,
@@ -44,7 +48,8 @@ class Deadline:
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
         self._loop = loop
         self._expired = expired
-        self._at = self._armed = NEVER
+        self._at = NEVER
+        self._armed = NEVER
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, at: float) -> None:
@@ -62,14 +67,16 @@ class Deadline:
         """Cancel the loop's timer."""
         if self._handle is not None:
             self._handle.cancel()
-        self._handle, self._armed = None, NEVER
+        self._handle = None
+        self._armed = NEVER
 
     def _arm(self, at: float) -> None:
         self._armed = at
         self._handle = self._loop.call_at(at, self._fire)
 
     def _fire(self) -> None:
-        self._handle, self._armed = None, NEVER
+        self._handle = None
+        self._armed = NEVER
         if self._at == NEVER:
             return
         if self._loop.time() < self._at:
@@ -99,14 +106,16 @@ GONE = _Gone()
 
 
 class Http1Connection(asyncio.BufferedProtocol):
-    """The common base of an exchange and a watch: the parser, the head of the response, the end of
-    the connection.
+    """The common base of an exchange and a watch.
+
+    It has the parser, the head of the response, and the end of the connection.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         access_tls: ssl.SSLContext | None = None,
+        replies: LargeReplies | None = None,
     ) -> None:
         self.tls = access_tls
         self.answered = False
@@ -125,6 +134,9 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._failure: ConnectionFailed | None = None
+        self._replies = replies or LargeReplies(ByteBudget())
+        #: The reply that arrives, once it is large.
+        self._large: LargeReply | None = None
 
     # Called by asyncio.
 
@@ -134,7 +146,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self.open = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where a part of a response is to be read to."""
+        """Return the buffer into which asyncio reads a part of a response."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -153,13 +165,13 @@ class Http1Connection(asyncio.BufferedProtocol):
             self.fail(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify those who wait for a response."""
+        """Notify the waiters for a response."""
         self.open = False
         self._deadline.close()
         self._transport = GONE
-        self._lost(
-            self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"),
-        )
+        self._end_large()
+        reason = exc or "closed by the server"
+        self._lost(self._failure or ConnectionFailed(f"connection lost: {reason}"))
 
     # Called by the parser.
 
@@ -170,7 +182,13 @@ class Http1Connection(asyncio.BufferedProtocol):
     # Implemented by subclasses.
 
     def _expired(self) -> None:
-        self.fail(DeadlineExceeded("no reply in time"))
+        why = "no reply in time"
+        if self._large is not None and self._large.waits:
+            why = (
+                "a large reply could not be read in time,"
+                " as others take the memory for large replies"
+            )
+        self.fail(DeadlineExceeded(why))
 
     def _lost(self, failure: ConnectionFailed) -> None:
         raise AssertionError
@@ -185,12 +203,11 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._lost(failure)
 
     def hand_over(self, heir: "Http1Connection") -> None:
-        """Let another object read what comes next on this connection, over which no request is in
-        progress.
-        """
+        """Let another object read from this connection, which has no request in progress."""
         self.open = False
         self._deadline.close()
-        heir._transport, heir.open = self._transport, True
+        heir._transport = self._transport
+        heir.open = True
         self._transport.set_protocol(heir)
         self._transport = GONE
 
@@ -206,10 +223,40 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._deadline.close()
         self._transport.abort()
 
+    # What a large reply takes.
+
+    def _room(self, size: int) -> int:
+        """Return how many bytes a reply may have that has come to so many.
+
+        If these are no more, it isn't read on until there is room for them.
+        """
+        if self._large is None:
+            self._large = LargeReply(self._replies, self._read_on)
+        self._large.grow(size)
+        if self._large.waits:
+            read(self._transport, on=False)
+        return self._large.most
+
+    def _read_on(self) -> None:
+        read(self._transport, on=True)
+
+    def _end_large(self) -> None:
+        """Give back what a large reply takes."""
+        large = self._large
+        if large is None:
+            return
+        self._large = None
+        has_waited = large.waits
+        large.end()
+        if has_waited:
+            self._read_on()
+
     def _until_closed(self) -> bool:
         """Return True if the body of this response ends with the connection."""
         headers = Headers(self._headers)
-        return "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked"
+        if "content-length" in headers:
+            return False
+        return headers.get("transfer-encoding", "").lower() != "chunked"
 
 
 class Exchange(Http1Connection):
@@ -219,9 +266,11 @@ class Exchange(Http1Connection):
         self,
         loop: asyncio.AbstractEventLoop,
         access_tls: ssl.SSLContext | None = None,
+        replies: LargeReplies | None = None,
     ) -> None:
-        super().__init__(loop, access_tls)
-        self.used_before = self._used = False
+        super().__init__(loop, access_tls, replies)
+        self.used_before = False
+        self._used = False
         #: A response has stretched the buffers of the connection.
         self.stretched = False
         self.idle_since = 0.0
@@ -229,6 +278,8 @@ class Exchange(Http1Connection):
         #: The body so far. A BytesIO hands it out without a copy; the idle connection keeps none.
         self._body = io.BytesIO()
         self._most = LARGEST_REPLY
+        #: The bytes that the body may have before there must be room for more.
+        self._room_for = LARGE_REPLY
         self._head_only = False
         self._complete_head = False
 
@@ -246,9 +297,13 @@ class Exchange(Http1Connection):
         Raises:
             ReplyTooLarge: The body is larger than ``most`` bytes.
         """
-        self.answered = self._complete_head = False
-        self.used_before, self._used = self._used, True
-        self._head_only, self._most = head_only, most
+        self.answered = False
+        self._complete_head = False
+        self.used_before = self._used
+        self._used = True
+        self._head_only = head_only
+        self._most = most
+        self._room_for = min(most, LARGE_REPLY)
         waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         self._waiter = waiter
         self._deadline.set(deadline)
@@ -261,10 +316,13 @@ class Exchange(Http1Connection):
         finally:
             self._waiter = None
             self._deadline.clear()
-            del waiter  # else its exception would refer to this frame, this frame to it, and both stay for long
+            if self._large is not None:
+                self._end_large()
+            # Else its exception and this frame would refer to each other, and both stay for long.
+            del waiter
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify who waits for a response, and forget why."""
+        """Notify the waiter for a response, and forget the reason."""
         super().connection_lost(exc)
         self._failure = None
 
@@ -273,16 +331,16 @@ class Exchange(Http1Connection):
         self._complete_head = True
         self._head_size = 0
         if self._head_only:
-            done, self._parser = self._parser, httptools.HttpResponseParser(self)
+            done = self._parser
+            self._parser = httptools.HttpResponseParser(self)
             self._answer(done, b"")
 
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
         self._body.write(piece)
         self._head_size = 0
-        if self._body.tell() > self._most and self.open:
-            self._body = io.BytesIO()
-            self.fail(ReplyTooLarge(self._most))
+        if self._body.tell() > self._room_for and self.open:
+            self._outgrow(self._body.tell())
 
     def on_message_complete(self) -> None:
         """Deliver the complete response."""
@@ -290,9 +348,18 @@ class Exchange(Http1Connection):
         if self._parser.get_status_code() < 200:
             self._complete_head = False
             return
-        body, self._body = self._body, io.BytesIO()
+        body = self._body
+        self._body = io.BytesIO()
         self.stretched = self.stretched or body.tell() > STRETCHING
         self._answer(self._parser, body.getvalue())
+
+    def _outgrow(self, size: int) -> None:
+        """Handle a body that has come to more bytes than there was room for."""
+        if size > self._most:
+            self._body = io.BytesIO()
+            self.fail(ReplyTooLarge(self._most))
+        else:
+            self._room_for = min(self._room(size), self._most)
 
     def _write_in_parts(self, head: bytes, body: bytes) -> None:
         """Write a large request.
@@ -320,7 +387,8 @@ class Exchange(Http1Connection):
         if waiter is None or waiter.done():
             return
         if self._failure is None and self._complete_head and self._until_closed():
-            headers, body = Headers(self._headers), self._body.getvalue()
-            waiter.set_result(HttpResponse(self._parser.get_status_code(), headers, body))
+            status = self._parser.get_status_code()
+            body = self._body.getvalue()
+            waiter.set_result(HttpResponse(status, Headers(self._headers), body))
         else:
             waiter.set_exception(failure)

@@ -1,12 +1,13 @@
-"""An HTTP/1.1 connection whose response is read line by line: a watch."""
+"""An HTTP/1.1 connection for a response that is read line by line: a watch."""
 
 import asyncio
 import ssl
 from collections.abc import Mapping
 
 from syncer.clusters.http1 import NEVER, Http1Connection
+from syncer.clusters.large_replies import LARGE_REPLY, LargeReplies
+from syncer.clusters.sockets import read
 from syncer.clusters.transport import (
-    LARGEST_REPLY,
     ConnectionFailed,
     Headers,
     LineSplitter,
@@ -17,20 +18,20 @@ from syncer.clusters.transport import (
 class LineStream(Http1Connection):
     """A connection for a watch: yields batches of lines as they arrive."""
 
-    #: Memory of unread lines, in bytes, after which the server is slowed down.
-    HIGH_WATER = 4 << 20
-
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         access_tls: ssl.SSLContext | None = None,
+        replies: LargeReplies | None = None,
     ) -> None:
-        super().__init__(loop, access_tls)
+        super().__init__(loop, access_tls, replies)
         self.status = 0
         self.idle_timeout: float | None = None
-        self._received = LineSplitter()
+        self._received = LineSplitter(self._room)
         self._pieces: list[bytes] = []
-        self._ended = self._paused = self._more = False
+        self._ended = False
+        self._paused = False
+        self._more = False
         self._body_size = 0
         self._waiter: asyncio.Future[None] | None = None
 
@@ -40,8 +41,9 @@ class LineStream(Http1Connection):
         return Headers(self._headers)
 
     async def start(self, data: bytes, *, deadline: float) -> None:
-        """Send the request and wait for the head of the response until ``deadline`` on the loop's
-        clock.
+        """Send the request, and wait for the head of the response.
+
+        ``deadline`` is on the loop's clock.
         """
         self._transport.write(data)
         while not self.status:
@@ -59,9 +61,11 @@ class LineStream(Http1Connection):
             await self._wait(self._idle_deadline())
         lines = self._received.take()
         self._more = bool(self._received.ready)
-        if self._paused and self.open and self._received.size <= self.HIGH_WATER:
+        if self._paused and self._received.size <= LARGE_REPLY:
             self._paused = False
-            self._transport.resume_reading()
+            self._read_on()
+        if self._large is not None and not self._received.has_large():
+            self._end_large()
         return lines
 
     async def body(self) -> bytes:
@@ -71,7 +75,9 @@ class LineStream(Http1Connection):
         return b"".join(self._pieces)
 
     def _idle_deadline(self) -> float:
-        return NEVER if self.idle_timeout is None else self._loop.time() + self.idle_timeout
+        if self.idle_timeout is None:
+            return NEVER
+        return self._loop.time() + self.idle_timeout
 
     async def _wait(self, deadline: float) -> None:
         if self._failure is not None:
@@ -105,9 +111,14 @@ class LineStream(Http1Connection):
         self._pieces.clear()
         if self._ended:
             self._received.finish()
-        elif self._received.size > self.HIGH_WATER and not self._paused:
+        elif self._received.size > LARGE_REPLY and not self._paused:
             self._paused = True
-            self._transport.pause_reading()
+            read(self._transport, on=False)
+
+    def _read_on(self) -> None:
+        waits = self._large is not None and self._large.waits
+        if not self._paused and not waits:
+            super()._read_on()
 
     def on_headers_complete(self) -> None:
         """Handle the complete head of a response."""
@@ -121,8 +132,8 @@ class LineStream(Http1Connection):
         self._head_size = 0
         if self.status != 200:
             self._body_size += len(piece)
-            if self._body_size > LARGEST_REPLY:
-                self.fail(ReplyTooLarge(LARGEST_REPLY))
+            if self._body_size > LARGE_REPLY:
+                self.fail(ReplyTooLarge(LARGE_REPLY))
 
     def on_message_complete(self) -> None:
         """Handle the end of the response."""

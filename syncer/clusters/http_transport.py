@@ -1,19 +1,20 @@
-"""The HTTP transport: HTTP/1.1 on asyncio and httptools, with about a third of aiohttp's CPU per
-request.
+"""The HTTP transport: HTTP/1.1 on asyncio and httptools.
 
-Measured with ``hack/bench/transport``. Requests share a pool of keep-alive connections; each watch
-has its own, and takes one from the pool if one is idle: at a start those of the lists, which saves
-half of the handshakes.
+A request takes about a third of aiohttp's CPU, measured with ``hack/bench/transport``. Requests
+share a pool of keep-alive connections. Each watch has its own connection, which it takes from the
+pool if one is idle: at a start those of the lists, which saves half of the handshakes.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.credentials import Access, Credentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.http1 import Exchange
 from syncer.clusters.http1_stream import LineStream
+from syncer.clusters.large_replies import LargeReplies
 from syncer.clusters.pool import CONNECTIONS, Pool
 from syncer.clusters.transport import (
     USER_AGENT,
@@ -27,7 +28,10 @@ from syncer.clusters.transport import (
 
 
 class HttpTransport:
-    """An API server over HTTP/1.1, with a bounded pool of connections."""
+    """An API server over HTTP/1.1, with a bounded pool of connections.
+
+    Large replies take bytes of ``replies`` while they arrive; without it there is no limit.
+    """
 
     def __init__(
         self,
@@ -36,6 +40,7 @@ class HttpTransport:
         *,
         connections: int = CONNECTIONS,
         user_agent: str = USER_AGENT,
+        replies: ByteBudget | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.dialer = Dialer(endpoint, credentials, user_agent=user_agent)
@@ -43,6 +48,7 @@ class HttpTransport:
         self._loop = asyncio.get_running_loop()
         self._pool = Pool(self._loop, self._open_exchange, size=connections)
         self._streams: set[LineStream] = set()
+        self._replies = LargeReplies(replies or ByteBudget())
         self._access: Access | None = None
         self._head = ""
 
@@ -82,7 +88,9 @@ class HttpTransport:
             )
         except ConnectionFailed as error:
             self._pool.discard(connection)
-            if not connection.used_before or connection.answered or isinstance(error, DeadlineExceeded):
+            if not connection.used_before or connection.answered:
+                raise
+            if isinstance(error, DeadlineExceeded):
                 raise
         except BaseException:
             self._pool.discard(connection)
@@ -99,8 +107,7 @@ class HttpTransport:
         head: bytes,
         deadline: float,
     ) -> HttpResponse:
-        """Send a request once more on a new connection, because the reused one had died before a
-        response.
+        """Send a request once more, on a new connection: the reused one died before a response.
 
         The server may have carried the request out and died after it. That is harmless here: a
         second create gets 409 AlreadyExists, a second update 409 Conflict, a second delete 404, all
@@ -133,11 +140,8 @@ class HttpTransport:
         stream = await self._start_stream(access, request, deadline)
         if stream.status == 401 and await self._credentials.refused(access, deadline):
             self._end_stream(stream)
-            stream = await self._start_stream(
-                await self._credentials.access(deadline),
-                request,
-                deadline,
-            )
+            access = await self._credentials.access(deadline)
+            stream = await self._start_stream(access, request, deadline)
         stream.idle_timeout = request.idle_timeout
         try:
             yield stream
@@ -151,8 +155,9 @@ class HttpTransport:
         deadline: float,
     ) -> LineStream:
         data = self._head_of(access, request) + (request.body or b"")
-        stream = LineStream(self._loop, access.tls)
-        if (idle := self._pool.take(access.tls)) is not None:
+        stream = LineStream(self._loop, access.tls, self._replies)
+        idle = self._pool.take(access.tls)
+        if idle is not None:
             idle.hand_over(stream)
             try:
                 return await self._begin(stream, data, deadline)
@@ -160,7 +165,7 @@ class HttpTransport:
                 if stream.answered or isinstance(error, DeadlineExceeded):
                     raise
             self._pool.drop_idle()
-            stream = LineStream(self._loop, access.tls)
+            stream = LineStream(self._loop, access.tls, self._replies)
         await self.dialer.connect(stream, access, deadline)
         return await self._begin(stream, data, deadline)
 
@@ -178,14 +183,18 @@ class HttpTransport:
         stream.abort()
 
     def _head_of(self, access: Access, request: HttpRequest) -> bytes:
-        """Encode what precedes the body of a request."""
+        """Encode the head of a request: all before the body."""
         if access is not self._access:
-            self._access, self._head = access, self.dialer.fixed_head(access)
+            self._access = access
+            self._head = self.dialer.fixed_head(access)
         line = f"{request.method} {self.dialer.prefix}{request.path} HTTP/1.1\r\n"
         head = f"{line}{self._head}Accept: {request.accept}\r\n"
         if request.body is not None:
-            head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
+            head += f"Content-Type: {request.content_type}\r\n"
+            head += f"Content-Length: {len(request.body)}\r\n"
         return (head + "\r\n").encode("latin-1")
 
     async def _open_exchange(self, access: Access, deadline: float) -> Exchange:
-        return await self.dialer.connect(Exchange(self._loop, access.tls), access, deadline)
+        return await self.dialer.connect(
+            Exchange(self._loop, access.tls, self._replies), access, deadline
+        )

@@ -86,7 +86,9 @@ class KubeconfigSection:
     def local_path(self, name: str) -> Path | None:
         """Return a file path, relative to the directory of the kubeconfig."""
         text = self.text(name)
-        return self.file.parent / text if text else None
+        if not text:
+            return None
+        return self.file.parent / text
 
     def material(self, name: str) -> Material:
         """Return the inline data of ``NAME-data``, or else the file ``NAME``."""
@@ -185,13 +187,13 @@ class Kubeconfig:
         self,
         list_name: str,
         name: str,
-        asked_by: KubeconfigSection | None = None,
+        named_by: KubeconfigSection | None = None,
     ) -> KubeconfigSection:
         entry = self._entries[list_name].get(name)
         if entry is None:
-            what = _LISTS[list_name]
-            asked = f" (named by {asked_by.path})" if asked_by else ""
-            self._refuse(f"there is no {what} {name!r}{asked}", self._choices(list_name))
+            kind = _LISTS[list_name]
+            origin = f" (named by {named_by.path})" if named_by else ""
+            self._refuse(f"there is no {kind} {name!r}{origin}", self._choices(list_name))
         return entry
 
     def _choices(self, list_name: str) -> str:
@@ -244,13 +246,10 @@ def read(
     if "KUBERNETES_SERVICE_HOST" in environ and not server:
         return in_cluster(environ)
     file = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
-    raise ConfigError(
-        Problem(
-            "no such kubeconfig, and this is not a Pod.",
-            file=file,
-            hint="Name a kubeconfig in the configuration, set KUBECONFIG, or run in a Pod with a service account.",
-        ),
-    )
+    in_pod = "run in a Pod with a service account"
+    hint = f"Name a kubeconfig in the configuration, set KUBECONFIG, or {in_pod}."
+    problem = Problem("no such kubeconfig, and this is not a Pod.", file=file, hint=hint)
+    raise ConfigError(problem)
 
 
 def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT) -> Login:
@@ -330,9 +329,11 @@ def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
             hint="Such as https://10.0.0.1:6443.",
         )
     tls = parts.scheme == "https"
+    if not port:
+        port = 443 if tls else 80
     endpoint = Endpoint(
         host,
-        port or (443 if tls else 80),
+        port,
         tls=tls,
         prefix=parts.path.rstrip("/"),
         server_name=cluster.text("tls-server-name"),
@@ -352,8 +353,10 @@ def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
 
 def _proxy(cluster: KubeconfigSection) -> Proxy | None:
     url = cluster.text("proxy-url")
+    if not url:
+        return None
     try:
-        return proxy.parse(url, source=f"proxy-url in {cluster.file}") if url else None
+        return proxy.parse(url, source=f"proxy-url in {cluster.file}")
     except ValueError as error:
         cluster.refuse("proxy-url", f"{error}", hint="Such as http://proxy.example.com:3128.")
 
@@ -375,7 +378,8 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
             environ=environ,
         )
     except ValueError as error:
-        hint = "Set a URL such as http://proxy.example.com:3128, or list the API server in NO_PROXY."
+        url = "http://proxy.example.com:3128"
+        hint = f"Set a URL such as {url}, or list the API server in NO_PROXY."
         raise ConfigError(Problem(_sentence(f"{error}", hint), hint=hint)) from None
     if found is None:
         return login
@@ -419,7 +423,9 @@ def _impersonation(user: KubeconfigSection) -> Impersonation | None:
             "as",
             "missing: groups, uid and extra can be impersonated only together with a user",
         )
-    return who if who.user else None
+    if not who.user:
+        return None
+    return who
 
 
 def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> ExecPlugin:
@@ -434,13 +440,17 @@ def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> Exec
         )
     if os.sep in command:
         command = str(section.file.parent / command)
+    env = {name: str(value) for name, value in section.named("env", "value").items()}
+    info = None
+    if section.values.get("provideClusterInfo") is True:
+        info = _cluster_info(cluster)
     return ExecPlugin(
         command,
         section.strings("args"),
-        {name: str(value) for name, value in section.named("env", "value").items()},
+        env,
         section.text("apiVersion"),
         section.text("installHint"),
-        _cluster_info(cluster) if section.values.get("provideClusterInfo") is True else None,
+        info,
     )
 
 

@@ -1,5 +1,6 @@
-"""The ``auth-provider`` section of a kubeconfig (oidc, gcp), which only the ``kubernetes`` package
-supports.
+"""The ``auth-provider`` section of a kubeconfig (oidc, gcp).
+
+Only the ``kubernetes`` package supports it.
 """
 
 from typing import Any
@@ -18,22 +19,25 @@ def token(provider: LegacyProvider) -> str:
     """
     configuration = Configuration()
     try:
-        load_kube_config_from_dict(_kubeconfig(provider), client_configuration=configuration)  # type: ignore[no-untyped-call]
+        load_kube_config_from_dict(  # type: ignore[no-untyped-call]
+            _kubeconfig(provider),
+            client_configuration=configuration,
+        )
     except Exception as error:  # noqa: BLE001  (whatever a third-party login flow raises)
         raise PluginFailed(
             f"auth provider {provider.name} failed: {type(error).__name__}: {error}",
         ) from None
     header = configuration.get_api_key_with_prefix("BearerToken") or ""
     if not header.startswith("Bearer "):
-        raise PluginFailed(
-            f"auth provider {provider.name} gave no token. Log in with kubectl, or use an exec plugin instead.",
-        )
+        hint = "Log in with kubectl, or use an exec plugin instead."
+        raise PluginFailed(f"auth provider {provider.name} gave no token. {hint}")
     return header.removeprefix("Bearer ")
 
 
 def _kubeconfig(provider: LegacyProvider) -> dict[str, Any]:
-    """Return a kubeconfig with only this provider, as a copy: the loader writes renewed tokens into
-    it.
+    """Return a kubeconfig with only this provider.
+
+    It is a copy: the loader writes renewed tokens into it.
     """
     user = {"auth-provider": {"name": provider.name, "config": dict(provider.config)}}
     return {

@@ -1,5 +1,6 @@
-"""The login of a cluster from a kubeconfig or a Pod's service account: plain values, nothing read
-yet.
+"""The login of a cluster from a kubeconfig or a Pod's service account.
+
+It is plain values; no file is read here before :meth:`Material.read`.
 """
 
 from collections.abc import Mapping
@@ -27,15 +28,18 @@ class Material:
         Raises:
             OSError: The file can't be read.
         """
-        return self.data or (self.path.read_bytes() if self.path else b"")
+        if self.data or self.path is None:
+            return self.data
+        return self.path.read_bytes()
 
     def __str__(self) -> str:
         return str(self.path or "inline data")
 
 
 def signature(path: Path) -> tuple[int, int, int]:
-    """Return a value that changes when a file does; a mounted Secret is replaced by a symbolic
-    link.
+    """Return a value that changes when a file does.
+
+    A mounted Secret changes by the replacement of a symbolic link.
 
     Raises:
         OSError: There is no such file.
@@ -74,7 +78,7 @@ class LegacyProvider:
 
 
 class PluginFailed(Exception):
-    """A plugin provided no credentials; the message says which, why, and what to do."""
+    """A plugin provided no credentials; the message has its name, the reason, and a hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +108,11 @@ class Login:
     impersonation: Impersonation | None = None
 
     def renews(self, former: "Login") -> bool:
-        """Return True if this login differs from a former one by tokens, certificates or users
-        alone.
+        """Return True if this login differs from a former one only by credentials.
 
-        Then it is of the same server. A CA bundle may have grown, as when a CA is renewed. Another
-        program to run, or another file to send, is to be judged as at a start.
+        These are tokens, certificates and users; the server is the same. A CA bundle may have
+        grown, as when a CA is renewed. Another program to run, or another file to send, is to be
+        judged as at a start.
 
         Raises:
             OSError: A CA's file can't be read.
@@ -138,4 +142,6 @@ class Login:
             return "token"
         if self.certificate:
             return f"client certificate from {self.certificate}"
-        return f"basic auth of {self.username}" if self.username else "no credentials"
+        if self.username:
+            return f"basic auth of {self.username}"
+        return "no credentials"

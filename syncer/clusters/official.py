@@ -1,10 +1,10 @@
-"""The client of the ``kubernetes`` package over our transport, for plugins that use its models and
-helpers.
+"""The client of the ``kubernetes`` package over our transport.
 
-Its requests are sent like all others: with the same credentials, renewed automatically, the same
-TLS, proxy and rate limit, and in a dry run no write is sent. Only this module and
-:mod:`~syncer.clusters.legacy_provider` import the package, on first use: it costs 0.3 s of CPU and
-45 MB, and the classes for the kinds (``CoreV1Api``) twice as much.
+It is for plugins that use the models and helpers of the package. Its requests are sent like all
+others: with the same credentials, renewed automatically, the same TLS, proxy and rate limit, and in
+a dry run no write is sent. Only this module and :mod:`~syncer.clusters.legacy_provider` import the
+package, on first use: it costs 0.3 s of CPU and 45 MB, and the classes for the kinds
+(``CoreV1Api``) twice as much.
 """
 
 import asyncio
@@ -27,8 +27,9 @@ _HEADERS = ("accept", "content-type", "user-agent")
 
 
 def api_client(transport: Transport, *, address: str) -> ApiClient:
-    """Return a new ``ApiClient`` that uses a transport; ``address`` (host and port) is for
-    messages.
+    """Return a new ``ApiClient`` that uses a transport.
+
+    ``address`` (host and port) is for messages.
     """
     configuration = Configuration(host=f"https://{address}")
     client = ApiClient(configuration)
@@ -187,7 +188,10 @@ class _Arriving(_Response):
 
     async def read(self) -> bytes:
         """Return the whole body, once the server has ended it."""
-        return b"".join([line + b"\n" async for batch in self._batches for line in batch])
+        lines: list[bytes] = []
+        async for batch in self._batches:
+            lines.extend(line + b"\n" for line in batch)
+        return b"".join(lines)
 
     def close(self) -> None:
         """Close the connection."""

@@ -21,7 +21,7 @@ def elements(text: bytes) -> Iterator[bytes]:
 
 
 async def elements_in_steps(text: bytes) -> list[bytes]:
-    """Return what :func:`elements` yields, and let other tasks run in between."""
+    """Return the pieces of :func:`elements`, and let other tasks run in between."""
     found = []
     for piece in cut(text):
         if piece is None:
@@ -33,14 +33,16 @@ async def elements_in_steps(text: bytes) -> list[bytes]:
 
 def cut(text: bytes) -> Iterator[bytes | None]:
     """Yield the elements of an array, or the members of an object, and None from time to time."""
-    depth = start = 0
+    depth = 0
+    start = 0
     for number, found in enumerate(_marks(text), 1):
         if number % BREATH == 0:
             yield None
         mark = found[0]
         if mark in (b"{", b"["):
             depth += 1
-            start = found.end() if depth == 1 else start
+            if depth == 1:
+                start = found.end()
         elif mark in (b"}", b"]"):
             depth -= 1
             if depth == 0:
@@ -54,7 +56,7 @@ def cut(text: bytes) -> Iterator[bytes | None]:
 
 
 def count(text: bytes, most: int) -> int:
-    """Return about how many fields, items and opening brackets there are at all levels.
+    """Return about the number of fields, items and opening brackets at all levels.
 
     It is an upper bound if that is not more than ``most``. No regular expression is used: it would
     take as long as decoding the whole several times. Nor is a text divided that has more strings
@@ -72,14 +74,18 @@ def _commas_and_brackets(text: bytes) -> int:
 
 
 def members(text: bytes) -> dict[bytes, bytes]:
-    """Return the members of an object: each name with its quotation marks, and its unchanged value."""
+    """Return the members of an object: names with quotation marks, and unchanged values."""
     return named(elements(text))
 
 
 def first_members(text: bytes) -> dict[bytes, bytes]:
     """Return the members that end before so much of an object has been read that it takes 5 ms."""
-    pieces = cut(text)
-    return named(iter(lambda: next(pieces, None), None))
+    found: list[bytes] = []
+    for piece in cut(text):
+        if piece is None:
+            break
+        found.append(piece)
+    return named(found)
 
 
 def named(members: Iterable[bytes]) -> dict[bytes, bytes]:

@@ -79,8 +79,10 @@ def from_environment(
     no_proxy = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
     if not url or _is_excepted(host, port, no_proxy):
         return None
+    if "://" not in url:
+        url = f"http://{url}"
     try:
-        return parse(url if "://" in url else f"http://{url}", source=source)
+        return parse(url, source=source)
     except ValueError as error:
         raise ValueError(f"{source} in the environment: {error}") from None
 
@@ -107,8 +109,11 @@ def _covers(entry: str, host: str, address: _Address | None, port: int) -> bool:
     listed = _address(name)
     if listed is not None:
         return listed == address
+    # "*.example.com" and ".example.com" are the names below; "example.com" is that name, too.
     below = name.removeprefix("*") if name.startswith("*.") else name
-    return host.endswith(below if below.startswith(".") else f".{below}") or host == below
+    if below.startswith("."):
+        return host.endswith(below)
+    return host == below or host.endswith(f".{below}")
 
 
 def _in_range(address: _Address, entry: str) -> bool:

@@ -18,6 +18,6 @@ _buffers: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDict
 def read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
     """Return the buffer of an event loop.
 
-    What is read into it must be processed before anything else is read.
+    Bytes in it must be processed before anything else is read.
     """
     return _buffers.get(loop) or _buffers.setdefault(loop, memoryview(bytearray(SIZE)))

@@ -69,7 +69,8 @@ def dangers(login: Login, side: Side) -> Iterator[str]:
     elif not (login.endpoint.tls or login.endpoint.host in ("localhost", "127.0.0.1", "::1")):
         yield f"the address begins with http://: {_EXPOSED}"
     if side is Side.VIRTUAL and login.plugin is not None:
-        yield "the kubeconfig of the virtual cluster runs a program: write it yourself, take none from a tenant"
+        advice = "write it yourself, take none from a tenant"
+        yield f"the kubeconfig of the virtual cluster runs a program: {advice}"
 
 
 def is_own_token(login: Login) -> bool:

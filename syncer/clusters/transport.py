@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from syncer.api.values import value_class
+from syncer.clusters.large_replies import LARGE_REPLY
 from syncer.clusters.proxy import Proxy
 from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
@@ -52,9 +53,9 @@ class HttpRequest:
     for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
     number of seconds without a byte after which a stream fails; None for no limit. ``most`` is the
     largest body of the response that is read by :meth:`Transport.send`, in bytes. ``may_send`` is
-    asked by :meth:`Transport.send` right before the request is written to a connection. An
-    ``urgent`` request waits neither for a limit of requests nor for a free connection: a probe asks
-    whether the server answers, not how busy we are.
+    called by :meth:`Transport.send` right before the request is written to a connection. An
+    ``urgent`` request waits neither for a limit of requests nor for a free connection: a probe
+    checks whether the server answers, not how busy we are.
 
     Raises:
         ValueError: The path would break the request line.
@@ -147,7 +148,7 @@ class Transport(Protocol):
         Raises:
             ConnectionFailed: There was no response.
             DeadlineExceeded: There was no response within the request's ``timeout``, or
-            ``may_send`` said no.
+                ``may_send`` returned False.
             ReplyTooLarge: The body is larger than the request's ``most``.
         """
 
@@ -184,11 +185,12 @@ class Endpoint:
     @property
     def url(self) -> str:
         """The URL without a trailing slash."""
-        return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://{self.authority}{self.prefix}"
 
 
 class Headers(Mapping[str, str]):
-    """A copy of the headers from the parser, whose names become lower-case on first use."""
+    """A copy of the parser's headers; their names become lower-case on first use."""
 
     __slots__ = ("_found", "_names")
 
@@ -198,8 +200,9 @@ class Headers(Mapping[str, str]):
 
     def _mapping(self) -> dict[str, str]:
         if self._names is None:
-            found = self._found.items()
-            self._names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in found}
+            self._names = {}
+            for name, value in self._found.items():
+                self._names[name.decode("latin-1").lower()] = value.decode("latin-1")
         return self._names
 
     def __getitem__(self, name: str) -> str:
@@ -213,11 +216,15 @@ class Headers(Mapping[str, str]):
 
 
 class LineSplitter:
-    """Splits a body that arrives in pieces into lines; a long line costs a single copy, however
-    many pieces it has.
+    """Splits a body that arrives in pieces into lines.
+
+    A long line costs a single copy, however many pieces it has.
+
+    For a large line, ``room`` is called with its bytes so far. It returns how many these may become
+    before it is called again.
     """
 
-    __slots__ = ("_tail", "_tail_size", "ready", "size")
+    __slots__ = ("_room", "_room_for", "_tail", "ready", "size")
 
     #: Longest accepted line, in bytes.
     LONGEST = LARGEST_REPLY
@@ -227,7 +234,9 @@ class LineSplitter:
     #: Memory that a line takes besides its bytes.
     OVERHEAD = 64
 
-    def __init__(self) -> None:
+    def __init__(self, room: Callable[[int], int] = lambda size: LARGEST_REPLY) -> None:
+        self._room = room
+        self._room_for = min(LARGE_REPLY, self.LONGEST)
         self.ready: deque[bytes] = deque()
         #: Memory that the lines in ``ready`` take, in bytes.
         self.size = 0
@@ -237,14 +246,15 @@ class LineSplitter:
     def feed(self, piece: bytes) -> None:
         """Add a piece; complete lines are added to ``ready`` and their memory to ``size``."""
         end = piece.find(b"\n")
-        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail.tell():  # the usual case of an event
+        # The usual case of an event: a piece is a line.
+        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail.tell():
             self._add(piece[:end])
             return
         first, *rest = piece.split(b"\n")
         if first:
             self._tail.write(first)
-            if self._tail.tell() > self.LONGEST:
-                raise ReplyTooLarge(self.LONGEST)
+            if self._tail.tell() > self._room_for:
+                self._outgrow(self._tail.tell())
         if rest:
             self._complete()
             last = rest.pop()
@@ -261,10 +271,20 @@ class LineSplitter:
         if self._tail.tell():
             tail = self._tail
             self._tail = io.BytesIO()
+            self._room_for = min(LARGE_REPLY, self.LONGEST)
             self._add(tail.getvalue())
 
+    def _outgrow(self, size: int) -> None:
+        if size > self.LONGEST:
+            raise ReplyTooLarge(self.LONGEST)
+        self._room_for = min(self._room(size), self.LONGEST)
+
+    def has_large(self) -> bool:
+        """Return True if there are lines to be taken, or the one that arrives is large."""
+        return bool(self.ready) or self._tail.tell() > LARGE_REPLY
+
     def take(self) -> list[bytes]:
-        """Return and remove complete lines: all, unless there are many; more are left in ``ready``."""
+        """Return and remove complete lines; if there are many, some are left in ``ready``."""
         if len(self.ready) == 1:
             self.size = 0
             return [self.ready.popleft()]
@@ -274,7 +294,8 @@ class LineSplitter:
             room -= len(self.ready[0])
             if taken and room < 0:
                 break
-            taken.append(line := self.ready.popleft())
+            line = self.ready.popleft()
+            taken.append(line)
             self.size -= len(line) + self.OVERHEAD
         return taken
 

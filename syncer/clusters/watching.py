@@ -20,8 +20,9 @@ from syncer.clusters.transport import (
 
 
 class WatchStream:
-    """``async with`` opens the watch, ``async for`` yields lists of events until the server ends
-    it.
+    """An open watch.
+
+    ``async with`` opens it, ``async for`` yields lists of events until the server ends it.
 
     Raises:
         ClusterError: The watch is refused.

@@ -87,8 +87,10 @@ def custom(
 
 def _read(section: Any) -> CustomConfig | None:
     """Return the entry; None if its own section reports a problem."""
+    if section is None:
+        section = {}
     try:
-        return CustomConfig.model_validate({} if section is None else section)
+        return CustomConfig.model_validate(section)
     except ValidationError:
         return None
 
@@ -120,7 +122,9 @@ def _conflict(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[
     """Yield a problem if another syncer syncs the entry's kind in the same direction."""
     for syncer in given.syncers:
         direction = direction_class(syncer)
-        is_same_direction = direction.goes_down if config.direction == "toHost" else direction.comes_up
+        is_same_direction = direction.comes_up
+        if config.direction == "toHost":
+            is_same_direction = direction.goes_down
         if is_same_direction and str(syncer.resource) == name and given.is_on(syncer):
             way_out = f"set sync.{syncer.section}.enabled to false to have it here."
             yield (), f"is synced by {syncer.name} already; {way_out}"

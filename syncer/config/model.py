@@ -154,7 +154,13 @@ class SyncerConfig(Section, defer_build=True):
         It has the sections that apply to it, and no login.
         """
         connection = ConnectionSection(qps=given.qps, burst=given.burst)
-        return self._cluster(given, name, host_namespace, connection, secrets_namespace=given.namespace)
+        return self._cluster(
+            given,
+            name,
+            host_namespace,
+            connection,
+            secrets_namespace=given.namespace,
+        )
 
     def _cluster(
         self,

@@ -4,7 +4,6 @@ They are compared with the fields that the kind's syncer owns.
 """
 
 import inspect
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -96,14 +95,20 @@ def _of_syncer(syncer: type[Syncer]) -> _Kind:
 
 def _declares(config: type[Config], option: str) -> bool:
     """Return True if a kind redefines an option that every kind has."""
-    own = itertools.takewhile(lambda each: each is not Config, config.__mro__)
-    return any(option in inspect.get_annotations(each) for each in own)
+    for each in config.__mro__:
+        if each is Config:
+            break
+        if option in inspect.get_annotations(each):
+            return True
+    return False
 
 
 def _of_entry(name: str, section: Any) -> _Kind | None:
     """Return the fields of a ``sync.custom`` entry; None if its own section reports a problem."""
+    if section is None:
+        section = {}
     try:
-        config = CustomConfig.model_validate({} if section is None else section).of(name)
+        config = CustomConfig.model_validate(section).of(name)
     except ValidationError:
         return None
     return _Kind(

@@ -31,7 +31,10 @@ _SECRETS_FORM = {"required": [SECRETS], "properties": {LIST: False, "cluster": F
 #: The options of the short form, left out of the file with every option.
 _SHORT = ("cluster", "virtual", "host.namespace")
 #: Sections of an entry whose options are those of the section at the top.
-_LAID_OVER = tuple(f"{option}[].{name}" for option in (LIST, SECRETS) for name in COMMON)
+_LAID_OVER = (
+    *(f"{LIST}[].{name}" for name in COMMON),
+    *(f"{SECRETS}[].{name}" for name in COMMON),
+)
 
 _TABLE_HEAD = "| option | takes | default | |\n|---|---|---|---|"
 _TABLES = """\
@@ -108,7 +111,8 @@ def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
             yield from _rows(own, f"{path}[{number}]", loaded)
     elif isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _rows(inner, f"{path}.{key}" if path else key, loaded)
+            below = f"{path}.{key}" if path else key
+            yield from _rows(inner, below, loaded)
     else:
         yield Row(path, value, loaded.origin(path))
 
@@ -228,7 +232,8 @@ def markdown(model: type[SyncerConfig]) -> str:
         "common": [_table_line(option) for option in _all(Config, "", items)],
         "others": [_table_line(option) for option in _others(model, "", items, common)],
     }
-    return _TABLES.format(**{name: "\n".join([_TABLE_HEAD, *lines]) for name, lines in tables.items()})
+    texts = {name: "\n".join([_TABLE_HEAD, *lines]) for name, lines in tables.items()}
+    return _TABLES.format(**texts)
 
 
 def _all(model: type[BaseModel], path: str, items: set[type[BaseModel]]) -> Iterator[Option]:

@@ -58,13 +58,16 @@ def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
     document(model)
     for attribute, field in model.model_fields.items():
         name = field.alias or attribute
-        yield _option(field, f"{path}.{name}" if path else name)
+        if path:
+            name = f"{path}.{name}"
+        yield _option(field, name)
 
 
 def option_at(model: type[BaseModel], path: str) -> Option | None:
     """Return the option at a dotted path, or None; ``""`` is the configuration as a whole."""
     whole = Option("", "section", None, required=False, help=_doc(model), model=model)
-    return _below(whole, tuple(path.split(".")) if path else ())
+    steps = tuple(path.split(".")) if path else ()
+    return _below(whole, steps)
 
 
 def _below(option: Option, steps: tuple[str, ...]) -> Option | None:
@@ -130,10 +133,11 @@ def _option(field: FieldInfo, path: str) -> Option:
             help=text,
             model=model,
         )
+    default = None if field.is_required() else _written(field)
     return Option(
         path,
         _takes(field),
-        None if field.is_required() else _written(field),
+        default,
         required=field.is_required(),
         help=field.description or "",
         item=item_in(field.annotation),

@@ -61,7 +61,10 @@ class VirtualCluster:
 
     @property
     def owner(self) -> str:
-        """Who decides what it takes: the virtual cluster itself, or those who write Secrets in a namespace."""
+        """The name that those share who decide what it takes.
+
+        It is the name of the virtual cluster, or the namespace of the Secret that describes it.
+        """
         if self.secrets_namespace:
             return f"Secrets of {self.secrets_namespace}"
         return self.name
@@ -73,7 +76,15 @@ class VirtualCluster:
         They are comparable with those of another load, in which sections have other classes.
         """
         connection = self.connection.model_dump(exclude={"max_megabytes"})
-        common = (self.names, self.networking, self.sync, self.patrol, self.pause, self.fights, self.kubelet)
+        common = (
+            self.names,
+            self.networking,
+            self.sync,
+            self.patrol,
+            self.pause,
+            self.fights,
+            self.kubelet,
+        )
         values = [section.model_dump() for section in common]
         syncers = [(syncer.__module__, syncer.__qualname__) for syncer in self.syncers]
         return connection, values, self.marks, syncers
@@ -168,8 +179,10 @@ def probe_key(translator: NameTranslator) -> Key:
 
 
 def name_problem(translator: NameTranslator, name: str) -> str:
-    """Return why a virtual cluster with this name translator can't have a name; ``""`` if it can."""
-    problem: Callable[[str], str] = getattr(translator, "name_problem", lambda given: "")
+    """Return why a virtual cluster can't have a name with this translator; ``""`` if it can."""
+    problem: Callable[[str], str] | None = getattr(translator, "name_problem", None)
+    if problem is None:
+        return ""
     return problem(name)
 
 

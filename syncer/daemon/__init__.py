@@ -1,1 +1,1 @@
-"""The process: which virtual clusters it serves, how each starts and ends, and what it shows of them."""
+"""The process: which virtual clusters it serves, how each starts and ends, and their status."""

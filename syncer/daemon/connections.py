@@ -1,7 +1,8 @@
 """Whether the clusters of a daemon answer, and accept its credentials.
 
-Its connections are those of a cache of clusters. The cache probes each cluster at intervals, and at once when a request
-got no answer or a 401; no request finds out for itself when the cluster is back.
+Its connections are those of a cache of clusters. The cache probes each cluster at intervals, and at
+once when a request got no answer or a 401; no request finds out for itself when the cluster is
+back.
 """
 
 import asyncio
@@ -9,7 +10,14 @@ import contextlib
 import random
 from collections.abc import Callable, Mapping
 
-from syncer.api.errors import NoCredentials, NotConnected, SyncerError, TooMany, Unauthorized, Unreachable
+from syncer.api.errors import (
+    NoCredentials,
+    NotConnected,
+    SyncerError,
+    TooMany,
+    Unauthorized,
+    Unreachable,
+)
 from syncer.api.objects import Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.connection import first_contact
@@ -20,16 +28,18 @@ from syncer.multicluster.logins import Reason
 from syncer.multicluster.providers import ProvidedCluster
 from syncer.observe.logs import get_logger
 
-#: Seconds between two probes of a cluster that answers. Each looks at the files of its credentials, too.
+#: Seconds between two probes of a cluster that answers. Each checks the files of its credentials,
+#: too.
 PROBE_INTERVAL = 10.0
-#: Probes in a row without an answer after which a cluster is lost, unless a request has got none either.
+#: Probes in a row without an answer after which a cluster is lost; one, if a request got no answer
+#: either.
 PROBES_LOST = 3
 #: Maximum seconds between two probes of a cluster that doesn't answer.
 LAST_PROBE = 5.0
 #: Timeout of a probe, in seconds.
 PROBE_SECONDS = 5.0
-#: Virtual clusters that are dialled at the same time: at a start, or after an outage, all of them are due. One that
-#: doesn't answer takes its turn for the timeout of a probe, or two.
+#: Virtual clusters that are dialled at the same time: at a start, or after an outage, all of them
+#: are due. One that doesn't answer takes its turn for the timeout of a probe, or two.
 DIALS = 50
 #: The host among the names of virtual clusters, of which none has a blank.
 _HOST = "the host"
@@ -63,11 +73,19 @@ class Connections:
         self._source = self._cache.source("daemon")
         self._all: dict[str, Connection] = {}
 
-    def add(self, cluster: SideClient, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
-        """Return the connection of a cluster; it is kept from :meth:`Connection.reach`, or while its
-        :meth:`Connection.run` runs.
+    def add(
+        self,
+        cluster: SideClient,
+        *,
+        lost: Callable[[], None],
+        back: Callable[[], None],
+    ) -> "Connection":
+        """Return the connection of a cluster.
 
-        ``lost`` is called when the cluster doesn't answer any more, and ``back`` when it does again.
+        It is kept from :meth:`Connection.reach`, or while its :meth:`Connection.run` runs.
+
+        ``lost`` is called when the cluster doesn't answer any more, and ``back`` when it does
+        again.
         """
         name = _HOST if cluster.side is Side.HOST else cluster.virtual_cluster
         return Connection(self, name, cluster, lost, back)
@@ -90,7 +108,10 @@ class Connections:
         """Keep a connection; nothing changes if it is kept already."""
         self._all[connection.name] = connection
         is_host = connection.cluster.side is Side.HOST
-        self._cache.put(connection.name, ProvidedCluster(client=connection.cluster, queue=not is_host))
+        self._cache.put(
+            connection.name,
+            ProvidedCluster(client=connection.cluster, queue=not is_host),
+        )
 
     def end(self, connection: "Connection") -> None:
         """Keep a connection no longer, if it is kept."""
@@ -120,12 +141,18 @@ class Connections:
 
 
 class Connection:
-    """The state of a connection: up until probes fail, or one does after a request got no answer or a 401; then
-    down until a probe succeeds. A cluster that answers the probe is not lost: the request alone is.
+    """The state of a connection: up until probes fail, or one does after a request got no answer or
+    a 401; then down until a probe succeeds. A cluster that answers the probe is not lost: the
+    request alone is.
     """
 
     def __init__(
-        self, among: Connections, name: str, cluster: SideClient, lost: Callable[[], None], back: Callable[[], None]
+        self,
+        among: Connections,
+        name: str,
+        cluster: SideClient,
+        lost: Callable[[], None],
+        back: Callable[[], None],
     ) -> None:
         self.name = name
         self.cluster = cluster
@@ -143,8 +170,8 @@ class Connection:
 
     @property
     def error(self) -> SyncerError | None:
-        """Why the cluster is lost, of a class that says how: it doesn't accept the credentials, there are none, or it
-        doesn't answer; None if it isn't lost.
+        """Why the cluster is lost, of a class that says how: it doesn't accept the credentials,
+        there are none, or it doesn't answer; None if it isn't lost.
         """
         if self._error is not None:
             status = self._among.status(self.name)
@@ -161,7 +188,8 @@ class Connection:
             case Unauthorized():
                 return f"the {self.cluster.side} cluster does not accept the daemon's credentials"
             case NoCredentials():
-                return f"there are no credentials for the {self.cluster.side} cluster: a program gives no answer"
+                why = f"there are no credentials for the {self.cluster.side} cluster"
+                return f"{why}: a program gives no answer"
             case _:
                 return f"the {self.cluster.side} cluster does not answer"
 
@@ -177,11 +205,11 @@ class Connection:
             self._look(error)
 
     async def reach(self, seconds: float) -> None:
-        """Keep the connection until :meth:`end`, and wait until the cluster answers, whatever that is.
+        """Keep the connection until :meth:`end`, and wait until the cluster gives any answer.
 
         Raises:
-            SyncerError: It hasn't answered in so many seconds from its first turn to be dialled, or not as an API
-                server that accepts the credentials.
+            SyncerError: It hasn't answered in so many seconds from its first turn to be dialled, or
+                not as an API server that accepts the credentials.
         """
         self._among.begin(self)
         limit = asyncio.timeout(None)
@@ -206,7 +234,7 @@ class Connection:
             limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def _attempted(self) -> Unreachable | None:
-        """Wait until the cluster answers, or an attempt has got no answer, whose error this returns.
+        """Wait until the cluster answers; return the error of an attempt that got no answer.
 
         Raises:
             SyncerError: As for :meth:`reach`.
@@ -232,7 +260,8 @@ class Connection:
 
         Raises:
             Unreachable: There is no answer.
-            SyncerError: There is another one than that of an API server that accepts the credentials.
+            SyncerError: There is another one than that of an API server that accepts the
+                credentials.
         """
         try:
             async with asyncio.timeout(PROBE_SECONDS):

@@ -1,17 +1,17 @@
-"""The objects that the start of virtual clusters leaves, which the garbage collector needn't visit again."""
+"""Objects of started virtual clusters, which the garbage collector needn't visit again."""
 
 import gc
 
 
 class FrozenObjects:
-    """Hides the objects of started virtual clusters from the garbage collector, until one of these is gone."""
+    """Hides the objects of virtual clusters from the garbage collector, until one of these ends."""
 
     def __init__(self) -> None:
         #: The virtual clusters with objects of the start that are hidden.
         self._clusters: set[str] = set()
 
     def freeze(self, cluster: str) -> None:
-        """Hide what there is now, as a virtual cluster has started; once for each."""
+        """Hide all present objects, as a virtual cluster has started; once for each."""
         if cluster in self._clusters:
             return
         self._clusters.add(cluster)

@@ -56,11 +56,18 @@ class Listener:
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         """Handle a list or a watch that failed."""
         connection = self._connections[store_of(reflector).side]
-        is_lost = isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and error.status == 0)
+        is_lost = isinstance(error, Unauthorized)
+        if isinstance(error, Unreachable) and error.status == 0:
+            is_lost = True
         if is_lost:
             connection.lost(error)
         if not is_lost or (reflector.failures > 1 and connection.up):
-            log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
+            log.warning(
+                "can't list or watch",
+                cluster=self._pair.name,
+                what=reflector,
+                error=str(error),
+            )
             if isinstance(error, NotFound) and reflector not in self._missing:
                 self._missing.add(reflector)
                 self._discover()

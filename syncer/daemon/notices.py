@@ -1,7 +1,7 @@
-"""Notify a tenant of objects that only the host could enforce, and that no syncer copies to the host.
+"""Notify a tenant of objects that only the host could enforce, and that no syncer copies there.
 
-A NetworkPolicy isolates no Pod while it is in the virtual cluster alone, and the tenant would not notice.
-The metadata of each such kind is watched, of which only a bounded set of hashes is kept.
+A NetworkPolicy isolates no Pod while it is in the virtual cluster alone, and the tenant would not
+notice. The metadata of each such kind is watched, of which only a bounded set of hashes is kept.
 """
 
 import asyncio
@@ -19,15 +19,16 @@ from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
+from syncer.remembered import REMEMBERED
 from syncer.resources.kinds import ENFORCED_ON_HOST
 from syncer.token_bucket import TokenBucket
 
 #: Seconds until a kind is tried again that can't be watched, or need not be at present.
 AGAIN_SECONDS = 60.0
-#: Objects of a kind that get an event at once, and seconds until a further one does; others get none.
-MOST, REFILL = 20, 30.0
-#: Objects with an event that are remembered, in a virtual cluster.
-REMEMBERED = 1024
+#: Objects of a kind that get an event at once.
+MOST = 20
+#: Seconds until a further object gets an event; others get none.
+REFILL = 30.0
 
 REASON = "NotSynced"
 
@@ -35,7 +36,7 @@ log = get_logger(__name__)
 
 
 class Notices:
-    """Records an event about each object that is enforced nowhere, once in the life of the daemon."""
+    """Records an event about each object that is enforced nowhere, once while the daemon runs."""
 
     def __init__(
         self,
@@ -51,7 +52,9 @@ class Notices:
         self._clock = clock
         #: The hashes of the uids of objects that have an event.
         self._notified: LRUCache[int, None] = LRUCache(REMEMBERED)
-        self._limits = {each: TokenBucket(rate=1 / REFILL, burst=MOST, now=clock()) for each in ENFORCED_ON_HOST}
+        self._limits: dict[Resource, TokenBucket] = {}
+        for resource in ENFORCED_ON_HOST:
+            self._limits[resource] = TokenBucket(rate=1 / REFILL, burst=MOST, now=clock())
 
     async def run(self) -> None:
         """Watch all kinds until cancelled."""
@@ -64,7 +67,11 @@ class Notices:
             try:
                 await self._watch(resource)
             except ClusterError as error:
-                log.debug("can't watch a kind that isn't synced", **self._about(resource), error=str(error))
+                log.debug(
+                    "can't watch a kind that isn't synced",
+                    **self._about(resource),
+                    error=str(error),
+                )
             except Exception:  # a tenant's API server may answer anything
                 log.exception("can't watch a kind that isn't synced", **self._about(resource))
             await asyncio.sleep(AGAIN_SECONDS)
@@ -95,13 +102,17 @@ class Notices:
                     version = codec.version(batch[-1].object) or version
                     if not self._is_unenforced(resource):
                         return
-                    self._report(resource, [event.object for event in batch if event.type in ("ADDED", "MODIFIED")])
+                    self._report(
+                        resource,
+                        [event.object for event in batch if event.type in ("ADDED", "MODIFIED")],
+                    )
 
     def _is_unenforced(self, resource: Resource) -> bool:
         """Return True if the virtual cluster serves a kind that no running syncer copies."""
         if self._discovery.served(resource) is None:
             return False
-        return not any(controller.stands_for(resource) for controller in self._pair.controllers.values())
+        controllers = self._pair.controllers.values()
+        return not any(controller.stands_for(resource) for controller in controllers)
 
     def _report(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
         for raw in items:
@@ -126,6 +137,7 @@ def notices_of(served: ServedCluster) -> Notices:
 
 def _message(resource: Resource) -> str:
     return (
-        f"objects of the kind {resource.kind} are not synced to where Pods run, and nothing enforces or provides this "
-        f"one there, unless something in this virtual cluster does; the operator can enable a syncer of {resource}"
+        f"objects of the kind {resource.kind} are not synced to where Pods run, and nothing "
+        "enforces or provides this one there, unless something in this virtual cluster does; "
+        f"the operator can enable a syncer of {resource}"
     )

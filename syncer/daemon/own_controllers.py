@@ -1,4 +1,7 @@
-"""The own controllers of a virtual cluster's syncers: each runs while its syncer may, again after it has raised."""
+"""The own controllers of a virtual cluster's syncers: each runs while its syncer may.
+
+One that raised an exception is run again.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -9,16 +12,27 @@ from syncer.api.optional_roles import Live, OwnController
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.observe.logs import get_logger
 
-#: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
-FIRST_RERUN, LAST_RERUN = 1.0, 300.0
+#: Seconds before a controller that raised is run again, for the first time; doubled each time.
+FIRST_RERUN = 1.0
+#: Maximum seconds before a controller that raised is run again.
+LAST_RERUN = 300.0
 
 log = get_logger(__name__)
 
 
 class OwnControllers:
-    """Runs the own controllers of a virtual cluster's syncers while this process works on it, except during a pause."""
+    """Runs the own controllers of a virtual cluster's syncers while this process works on it.
 
-    def __init__(self, pair: ClusterPair, *, live: Callable[[str], Live], is_worked_on: Callable[[], bool]) -> None:
+    None runs while its syncer is paused.
+    """
+
+    def __init__(
+        self,
+        pair: ClusterPair,
+        *,
+        live: Callable[[str], Live],
+        is_worked_on: Callable[[], bool],
+    ) -> None:
         """Create it for the syncers of a pair, also those that join later.
 
         Args:
@@ -40,7 +54,9 @@ class OwnControllers:
         for controller in list(self._pair.controllers.values()):
             name = controller.name
             syncer = controller.syncer
-            if isinstance(syncer, OwnController) and name not in self._tasks and self._pair.may_run(name):
+            if not isinstance(syncer, OwnController) or name in self._tasks:
+                continue
+            if self._pair.may_run(name):
                 self._tasks[name] = asyncio.create_task(self._rerun(syncer, self._live(name)))
 
     def pause(self) -> None:
@@ -75,7 +91,8 @@ class OwnControllers:
             except Exception as error:
                 failure = "a syncer's own controller raised an exception; restarting it"
                 log.exception(failure, cluster=live.cluster, syncer=live.syncer)
-                self.broken[live.syncer] = f"its own controller raised {type(error).__name__}: {error}"
+                reason = f"{type(error).__name__}: {error}"
+                self.broken[live.syncer] = f"its own controller raised {reason}"
                 raise
 
         wait = wait_exponential(multiplier=FIRST_RERUN, max=LAST_RERUN)

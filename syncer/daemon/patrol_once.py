@@ -21,7 +21,11 @@ PATIENCE = 60.0
 
 
 async def patrol_once(
-    config: SyncerConfig, cluster: VirtualCluster, *, kinds: Sequence[str] = (), confirm: bool = False
+    config: SyncerConfig,
+    cluster: VirtualCluster,
+    *,
+    kinds: Sequence[str] = (),
+    confirm: bool = False,
 ) -> dict[str, Any]:
     """Scan the kinds of a virtual cluster, repair as the policies say, and return the report.
 
@@ -37,7 +41,10 @@ async def patrol_once(
         SyncerError: A cluster can't be reached, or the scan fails.
     """
     term = CommandTerm()
-    async with prepared(config, cluster, until=term.until) as (process, pair), AsyncExitStack() as stack:
+    async with (
+        prepared(config, cluster, until=term.until) as (process, pair),
+        AsyncExitStack() as stack,
+    ):
         reason = None
         try:
             await stack.enter_async_context(term.leading(process.host, config, (pair.name,)))
@@ -51,17 +58,32 @@ async def patrol_once(
 
 
 async def scan_once(
-    process: Process, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
+    process: Process,
+    pair: ClusterPair,
+    *,
+    kinds: Sequence[str],
+    confirm: bool,
+    hands_off: Callable[[], str | None],
 ) -> dict[str, Any]:
     """Scan with a process that has no workers."""
     async with process.running():
         await _filled(process)
         if confirm:
             pair.policies.breaker.limits = None
-        patroller = alone(process, pair, process.served[pair.name].silent, process.workers.handle, hands_off)
+        patroller = alone(
+            process,
+            pair,
+            process.served[pair.name].silent,
+            process.workers.handle,
+            hands_off,
+        )
         assert patroller is not None, "every configuration says how to patrol"
         chosen = selection(process, cluster=pair.name, kinds=kinds or ("",)).syncers
-        for scan in await patroller.scan_all(lambda name: name in chosen):
+
+        def is_chosen(name: str) -> bool:
+            return name in chosen
+
+        for scan in await patroller.scan_all(is_chosen):
             await patroller.try_again(scan)
         return report(pair, patroller) | {"reportedOnly": hands_off() or ""}
 

@@ -1,4 +1,4 @@
-"""A process: reflectors fill the stores of its virtual clusters, stores notify the queue, workers take from it."""
+"""A process: reflectors fill stores, stores notify the queue, workers take requests from it."""
 
 import asyncio
 import math
@@ -71,8 +71,8 @@ class Process:
             workers: The number of requests in work at the same time.
             leads: Returns True if work on a virtual cluster of this name may begin here; see
                 :meth:`.ServedCluster.lead` and :meth:`.ServedCluster.stand_by`.
-            until: Returns until when this process may write to or for a virtual cluster, in seconds of ``clock``;
-                ``-inf``: not at all.
+            until: Returns until when this process may write to or for a virtual cluster, in seconds
+                of ``clock``; ``-inf``: not at all.
             clock: Returns seconds; the event loop's by default.
             utcnow: Returns the present time.
             rng: Varies delays.
@@ -84,22 +84,38 @@ class Process:
         self.clock = clock or asyncio.get_running_loop().time
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
-        self.queue = Queue(clock=self.clock, workers=workers, spread=self.rng.random, added=self._added)
+        self.queue = Queue(
+            clock=self.clock,
+            workers=workers,
+            spread=self.rng.random,
+            added=self._added,
+        )
         self.statuses = RequestStatuses()
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, ServedCluster] = {}
         self.host_discovery = Discovery(host.patient())
         self.host_watches = SharedWatches(host)
         self.connections = Connections(clock=self.clock, rng=self.rng)
-        self.host_connection = self.connections.add(host, lost=self._host_lost, back=self._host_back)
+        self.host_connection = self.connections.add(
+            host,
+            lost=self._host_lost,
+            back=self._host_back,
+        )
         self._count = workers
-        self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
+        self.workers = Workers(
+            self.queue,
+            self.pairs,
+            self.statuses,
+            self,
+            metrics,
+            clock=self.clock,
+        )
         self.frozen_objects = FrozenObjects()
         self.unserved = Unserved()
         #: True while this process works on the queue.
         self.is_working = False
 
-    # -- its virtual clusters -------------------------------------------------------------------------
+    # -- its virtual clusters ----------------------------------------------------------------------
 
     def add(
         self,
@@ -111,18 +127,26 @@ class Process:
         contention: ContentionRules = OFF,
         weight: float = 1.0,
         budget: ByteBudget | None = None,
+        work: ByteBudget | None = None,
     ) -> ServedCluster:
         """Add a virtual cluster. It is served once it has been prepared and runs.
 
-        ``entries`` become syncers once the clusters serve their resources. ``weight``, above 0, is for its share of
-        the workers, and ``budget`` for the memory of its objects, None without a limit.
+        ``entries`` become syncers once the clusters serve their resources. ``weight``, above 0, is
+        for its share of the workers, ``budget`` for the memory of its stored objects, and ``work``
+        for that of those in work, None without a limit.
         """
         name = settings.cluster
-        self.queue.join(name, weight=weight)
+        self.queue.join(name, weight=weight, memory=work)
         if not self.leads(name):
             self.queue.pause(name, STANDBY)
         served = ServedCluster(
-            self, settings, enabled, virtual=virtual, entries=entries, contention=contention, budget=budget
+            self,
+            settings,
+            enabled,
+            virtual=virtual,
+            entries=entries,
+            contention=contention,
+            budget=budget,
         )
         self.pairs[name] = served.pair
         self.served[name] = served
@@ -154,7 +178,7 @@ class Process:
     # -- running -----------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End the connections that nobody runs; the clients stay open."""
+        """End the connections that don't run; the clients stay open."""
         await self.connections.close()
 
     async def prepare(self) -> None:
@@ -167,7 +191,8 @@ class Process:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the stores of all prepared virtual clusters filled while the block runs; :meth:`work` uses them.
+        """Keep the stores of all prepared virtual clusters filled while the block runs;
+        :meth:`work` uses them.
 
         Others that are prepared later are served by :meth:`.ServedCluster.serve`.
         """
@@ -186,7 +211,8 @@ class Process:
 
     async def work(self) -> None:
         """Process the queue, and run the syncers' own controllers, until the queue is closed or
-        this is cancelled. Virtual clusters that another process leads wait for :meth:`.ServedCluster.lead`.
+        this is cancelled. Virtual clusters that another process leads wait for
+        :meth:`.ServedCluster.lead`.
         """
         self.is_working = True
         for name, served in self.served.items():
@@ -198,13 +224,21 @@ class Process:
             self.is_working = False
             await asyncio.gather(*[served.end() for served in self.served.values()])
 
-    # -- notifications of workers and connections ----------------------------------------------------
+    # -- notifications of workers and connections --------------------------------------------------
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """Handle a request that got no answer from a side."""
         self.served[pair.name].connections[side].lost(error)
 
-    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(
+        self,
+        pair: ClusterPair,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        about: Obj | None,
+    ) -> None:
         """Record an event for the owner of the virtual object; see :meth:`.ServedCluster.warn`."""
         self.served[pair.name].warn(request, reason, message, about=about)
 

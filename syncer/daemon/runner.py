@@ -17,6 +17,7 @@ from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
 from syncer.daemon.fleet.fleet import ServedFleet
+from syncer.daemon.fleet.fleet_memory import host_replies
 from syncer.daemon.fleet.leadership import CommandTerm, lease_names, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
@@ -24,7 +25,12 @@ from syncer.daemon.pages.endpoints import serving
 from syncer.daemon.process import Process
 from syncer.daemon.start import startup
 from syncer.daemon.start.comparison import check_api_servers
-from syncer.daemon.start.connecting import START_SECONDS, connect_host, connect_virtual, must_be_another
+from syncer.daemon.start.connecting import (
+    START_SECONDS,
+    connect_host,
+    connect_virtual,
+    must_be_another,
+)
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.leaderelection.lease import AnotherLeads, Lease
@@ -95,17 +101,22 @@ class _End:
 
 
 async def run(
-    config: SyncerConfig, *, once: bool = False, dry_run: bool = False, file: ConfigFile | None = None
+    config: SyncerConfig,
+    *,
+    once: bool = False,
+    dry_run: bool = False,
+    file: ConfigFile | None = None,
 ) -> Summary:
     """Run the daemon until a signal stops it, or with ``once`` until both sides are in step.
 
     Virtual clusters that join, leave or change in ``file`` do so in the daemon.
 
-    ``dry_run`` implies ``once`` and writes nothing. With ``once``, each of several virtual clusters is done by itself:
-    one that can't be served is in :attr:`Summary.failed`.
+    ``dry_run`` implies ``once`` and writes nothing. With ``once``, each of several virtual clusters
+    is done by itself: one that can't be served is in :attr:`Summary.failed`.
 
-    A kubeconfig of the host that changes to another server, authority or program restarts everything: the caches
-    are emptied, and all checks of a start are made again. One of a virtual cluster restarts that cluster alone.
+    A kubeconfig of the host that changes to another server, authority or program restarts
+    everything: the caches are emptied, and all checks of a start are made again. One of a virtual
+    cluster restarts that cluster alone.
 
     Raises:
         SyncerError: The daemon can't start.
@@ -116,21 +127,36 @@ async def run(
         if once or dry_run or end.is_final:
             return summary
         end.event.clear()
-        log.warning("the host's kubeconfig now leads to another server or program; restarting all virtual clusters")
+        log.warning("the host's kubeconfig now leads to another server; restarting everything")
 
 
-async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, file: ConfigFile | None) -> Summary:
+async def _run(
+    config: SyncerConfig,
+    end: _End,
+    *,
+    once: bool,
+    dry_run: bool,
+    file: ConfigFile | None,
+) -> Summary:
     check_api_servers(config)
     if once and config.virtual_cluster_secrets:
         why = "is only for a daemon that goes on: with --once or --dry-run, no Secrets are read."
-        raise ConfigError(Problem(why, path="virtualClusterSecrets", hint="List the virtual clusters instead."))
+        hint = "List the virtual clusters instead."
+        raise ConfigError(Problem(why, path="virtualClusterSecrets", hint=hint))
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         if not once:
-            host = connect_host(config, metrics, stack, moved=end.event.set)
+            host = connect_host(config, metrics, stack, replies=host_replies(), moved=end.event.set)
             return await _daemon(host, config, metrics, stack, end, file)
         term = CommandTerm()
-        process, failed = await _prepared(config, config.clusters(), metrics, stack, dry_run=dry_run, until=term.until)
+        process, failed = await _prepared(
+            config,
+            config.clusters(),
+            metrics,
+            stack,
+            dry_run=dry_run,
+            until=term.until,
+        )
         if not dry_run:
             failed |= await _lead(process, config, term, stack)
         return await _once(process, failed)
@@ -138,15 +164,24 @@ async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, fi
 
 @asynccontextmanager
 async def prepared(
-    config: SyncerConfig, cluster: VirtualCluster, *, until: Callable[[str], float] = lambda cluster: math.inf
+    config: SyncerConfig,
+    cluster: VirtualCluster,
+    *,
+    until: Callable[[str], float] = lambda cluster: math.inf,
 ) -> AsyncIterator[tuple[Process, ClusterPair]]:
-    """Yield a prepared process for a virtual cluster, for a command, which may write ``until`` then.
+    """Yield a prepared process for a virtual cluster, for a command that may write ``until`` then.
 
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
     """
     async with AsyncExitStack() as stack:
-        process, _ = await _prepared(config, (cluster,), Metrics(version=VERSION), stack, until=until)
+        process, _ = await _prepared(
+            config,
+            (cluster,),
+            Metrics(version=VERSION),
+            stack,
+            until=until,
+        )
         yield process, process.pairs[cluster.name]
 
 
@@ -159,9 +194,9 @@ async def _prepared(
     dry_run: bool = False,
     until: Callable[[str], float],
 ) -> tuple[Process, dict[str, str]]:
-    """Return a process with these virtual clusters, prepared, and why others of them can't be served, by name.
+    """Return a prepared process with these virtual clusters, and why others can't be served.
 
-    Its connections end with ``stack``.
+    The reasons are by name. The connections of the process end with ``stack``.
 
     Raises:
         SyncerError: The host can't be reached, or the only virtual cluster can't be served.
@@ -213,8 +248,15 @@ async def _failed(process: Process, name: str, error: Exception) -> str:
     return reason
 
 
-async def _lead(process: Process, config: SyncerConfig, term: CommandTerm, stack: AsyncExitStack) -> dict[str, str]:
-    """Hold the Leases of the virtual clusters until ``stack`` ends; return why some are left to others, by name.
+async def _lead(
+    process: Process,
+    config: SyncerConfig,
+    term: CommandTerm,
+    stack: AsyncExitStack,
+) -> dict[str, str]:
+    """Hold the Leases of the virtual clusters until ``stack`` ends.
+
+    Return why some are left to others, by name.
 
     Raises:
         AnotherLeads: A daemon leads all of them.
@@ -236,7 +278,10 @@ async def _lead(process: Process, config: SyncerConfig, term: CommandTerm, stack
 
 
 async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
-    """Bring the virtual clusters of a process in step; others have failed before, for the reasons in ``failed``."""
+    """Bring the virtual clusters of a process in step.
+
+    Others have failed before, for the reasons in ``failed``.
+    """
     async with process.running():
         work = asyncio.create_task(process.work())
         try:
@@ -250,8 +295,10 @@ async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
     clients = [process.host, *(served.connection.cluster for served in process.served.values())]
     for client in clients:
         if isinstance(client.transport, DryRun):
-            of_cluster = "" if is_one or client.side is Side.HOST else f" of {client.virtual_cluster}"
-            summary.planned += [f"{write} on the {client.side} side{of_cluster}" for write in client.transport.writes]
+            where = f"on the {client.side} side"
+            if client.side is Side.VIRTUAL and not is_one:
+                where = f"{where} of {client.virtual_cluster}"
+            summary.planned += [f"{write} {where}" for write in client.transport.writes]
     return summary
 
 
@@ -277,7 +324,12 @@ def _summary(process: Process) -> Summary:
 
 
 async def _daemon(
-    host: SideClient, config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, end: _End, file: ConfigFile | None
+    host: SideClient,
+    config: SyncerConfig,
+    metrics: Metrics,
+    stack: AsyncExitStack,
+    end: _End,
+    file: ConfigFile | None,
 ) -> Summary:
     lease = lease_of(host, config)
     shards = shards_of(host, config)
@@ -298,7 +350,12 @@ async def _daemon(
         if reached.cancelled():
             return Summary()
         reached.result()
-        async with process.running(), beside(source.run()), beside(fleet.run()) as tended, AsyncExitStack() as stack:
+        async with (
+            process.running(),
+            beside(source.run()),
+            beside(fleet.run()) as tended,
+            AsyncExitStack() as stack,
+        ):
             if file:
                 await stack.enter_async_context(beside(file.follow(config, source.update)))
             if shared:
@@ -312,9 +369,15 @@ async def _daemon(
             async with beside(fleet.begun.wait()) as begun:
                 await _first(tended, stopped, begun)
             if fleet.begun.is_set():
-                async with beside(lease.lead(process.work) if lease else process.work()) as working:
+                work = lease.lead(process.work) if lease else process.work()
+                async with beside(work) as working:
                     await _first(working, stopped, tended)
-                    await _stop(process, working, config.grace_period, leading=lease is None or lease.is_leader)
+                    await _stop(
+                        process,
+                        working,
+                        config.grace_period,
+                        leading=lease is None or lease.is_leader,
+                    )
             summary = _summary(process)
         if not tended.cancelled():
             tended.result()
@@ -322,11 +385,24 @@ async def _daemon(
 
 
 def _process_of_daemon(
-    host: SideClient, config: SyncerConfig, metrics: Metrics, lease: Lease | None, shards: Shards | None
+    host: SideClient,
+    config: SyncerConfig,
+    metrics: Metrics,
+    lease: Lease | None,
+    shards: Shards | None,
 ) -> Process:
-    """Return a process that works for the shards that it leads, or writes while it has the Lease, or else always."""
+    """Return a process that works for the shards that it leads, or while it has the Lease.
+
+    Without shards and Lease, it works always.
+    """
     if shards:
-        return Process(host=host, metrics=metrics, workers=config.workers, leads=shards.leads, until=shards.until)
+        return Process(
+            host=host,
+            metrics=metrics,
+            workers=config.workers,
+            leads=shards.leads,
+            until=shards.until,
+        )
     if lease is None:
         return Process(host=host, metrics=metrics, workers=config.workers)
 
@@ -341,7 +417,13 @@ async def _first(*tasks: "asyncio.Task[Any]") -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _stop(process: Process, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
+async def _stop(
+    process: Process,
+    working: "asyncio.Task[None]",
+    grace: float,
+    *,
+    leading: bool,
+) -> None:
     """Take no more work, finish the requests in work, release the Lease."""
     process.queue.close()
     if not working.done():

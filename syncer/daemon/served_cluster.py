@@ -1,4 +1,7 @@
-"""A virtual cluster that a process serves: its stores are filled, and it is worked on while the process leads it."""
+"""A virtual cluster that a process serves.
+
+Its stores are filled, and it is worked on while the process leads it.
+"""
 
 import asyncio
 import random
@@ -22,7 +25,13 @@ from syncer.daemon.frozen_objects import FrozenObjects
 from syncer.daemon.listener import Listener
 from syncer.daemon.own_controllers import OwnControllers
 from syncer.engine.controllers.builder import build_pair, leave
-from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, LateSyncers, Lifecycle, Roster
+from syncer.engine.controllers.lifecycle import (
+    SHARED_SECONDS,
+    DiscoveryLoop,
+    LateSyncers,
+    Lifecycle,
+    Roster,
+)
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
@@ -74,7 +83,7 @@ class ProcessParts(Protocol):
 
 
 class ServedCluster:
-    """A virtual cluster with its syncers, connections, discovery, events, and what runs beside the workers."""
+    """A virtual cluster with its syncers, connections, discovery, events, and duties."""
 
     def __init__(
         self,
@@ -87,7 +96,10 @@ class ServedCluster:
         contention: ContentionRules = OFF,
         budget: ByteBudget | None = None,
     ) -> None:
-        """Create it as configured; nothing is sent yet. ``entries`` become syncers once their kinds are served."""
+        """Create a virtual cluster as it is configured; nothing is sent yet.
+
+        ``entries`` become syncers once their kinds are served.
+        """
         self.name = settings.cluster
         self._process = process
         self.discovery = Discovery(virtual.patient())
@@ -97,12 +109,22 @@ class ServedCluster:
             Side.HOST: process.host_connection,
             Side.VIRTUAL: self.connection,
         }
-        self._roster = Roster(settings, tuple(enabled), tuple(entries), self.discovery, process.host_discovery)
+        self._roster = Roster(
+            settings,
+            tuple(enabled),
+            tuple(entries),
+            self.discovery,
+            process.host_discovery,
+        )
         self.discovery_loop = DiscoveryLoop(
             (process.host_discovery, self.discovery), waiting=self._has_waiting, looked=self._looked
         )
         self.pair = self._build_pair(settings, virtual, contention=contention, budget=budget)
-        self.own_controllers = OwnControllers(self.pair, live=self._live, is_worked_on=self._is_worked_on)
+        self.own_controllers = OwnControllers(
+            self.pair,
+            live=self._live,
+            is_worked_on=self._is_worked_on,
+        )
         listener = Listener(
             self.pair,
             self.connections,
@@ -119,7 +141,12 @@ class ServedCluster:
             rng=process.rng,
             left=self._left,
         )
-        self.events = EventRecorder(self.pair.virtual, cluster=self.name, clock=process.clock, utcnow=process.utcnow)
+        self.events = EventRecorder(
+            self.pair.virtual,
+            cluster=self.name,
+            clock=process.clock,
+            utcnow=process.utcnow,
+        )
         self.patroller = beside_workers(process, self.pair, self.silent)
         self._duties: list[Duty] = [partial(let_in_what_was_left_out, self.pair)]
         if self.patroller is not None and self.patroller.options.enabled:
@@ -133,7 +160,12 @@ class ServedCluster:
         self._work: list[asyncio.Task[None]] = []
 
     def _build_pair(
-        self, settings: Settings, virtual: SideClient, *, contention: ContentionRules, budget: ByteBudget | None
+        self,
+        settings: Settings,
+        virtual: SideClient,
+        *,
+        contention: ContentionRules,
+        budget: ByteBudget | None,
     ) -> ClusterPair:
         """Build the pair; its clients send no write that this process may not make."""
         process = self._process
@@ -183,7 +215,7 @@ class ServedCluster:
         """Return True while this process works on its queue, and leads the virtual cluster."""
         return self._process.is_working and self._process.leads(self.name)
 
-    # -- from its start to its end -------------------------------------------------------------------
+    # -- from its start to its end -----------------------------------------------------------------
 
     async def prepare(self) -> None:
         """Discover both sides and initialise the syncers, before the caches start.
@@ -191,13 +223,17 @@ class ServedCluster:
         Raises:
             ClusterError: Discovery failed.
         """
-        await asyncio.gather(self._process.host_discovery.refresh(shared=SHARED_SECONDS), self.discovery.refresh())
+        await asyncio.gather(
+            self._process.host_discovery.refresh(shared=SHARED_SECONDS),
+            self.discovery.refresh(),
+        )
         await self._lifecycle.update()
         self.prepared = True
 
     async def serve(self) -> None:
-        """Keep the stores filled, once it is prepared, and do the duties while this process works on the queue, until
-        this is cancelled.
+        """Keep the stores of the prepared cluster filled until this is cancelled.
+
+        Do the duties while this process works on the queue.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -213,7 +249,7 @@ class ServedCluster:
             await self.end()
 
     def begin(self) -> None:
-        """Queue everything, and run the duties and own controllers, if the stores are being filled."""
+        """Queue everything, and run the duties and own controllers, if the stores are filled."""
         if not self._is_running:
             return
         for controller in list(self.pair.controllers.values()):
@@ -235,7 +271,7 @@ class ServedCluster:
             return
         error = task.exception()
         if error is not None:
-            failure = "a duty failed; it starts again when this process next begins the work on the virtual cluster"
+            failure = "a duty failed; it restarts when this process next begins the work"
             log.error(failure, cluster=self.name, exc_info=error)
 
     def add_duty(self, duty: Duty) -> None:
@@ -283,7 +319,7 @@ class ServedCluster:
         for store in self.pair.informers:
             store.empty()
 
-    # -- its state ----------------------------------------------------------------------------------
+    # -- its state ---------------------------------------------------------------------------------
 
     def silent(self) -> str | None:
         """Return which of its clusters doesn't answer, or not to us; None if both do."""
@@ -291,7 +327,7 @@ class ServedCluster:
         return lost.trouble if lost else None
 
     def lost_connection(self) -> Connection | None:
-        """Return the lost connection, that of the host if both are; None if both clusters answer."""
+        """Return the lost connection, the host's if both are lost; None if both clusters answer."""
         for connection in self.connections.values():
             if not connection.up:
                 return connection
@@ -311,13 +347,20 @@ class ServedCluster:
         return has_waited
 
     def unfilled(self) -> list[str]:
-        """Return the stores that are neither filled nor given up, without names; or the reason why the start waits."""
+        """Return the stores that are neither filled nor given up, without names.
+
+        Before there are any, return the reason why the start waits.
+        """
         if not self.prepared:
             return [self._awaited or "discovery has not finished yet"]
-        stores = [store_of(reflector) for reflector in list(self.pair.reflectors.values())]
-        return [str(store) for store in stores if not store.synced and not self.pair.given_up(store)]
+        unfilled = []
+        for reflector in list(self.pair.reflectors.values()):
+            store = store_of(reflector)
+            if not store.synced and not self.pair.given_up(store):
+                unfilled.append(str(store))
+        return unfilled
 
-    # -- what happens to it -------------------------------------------------------------------------
+    # -- what happens to it ------------------------------------------------------------------------
 
     def filled(self, store: SideInformer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""
@@ -350,7 +393,10 @@ class ServedCluster:
         self.hurry(Side.VIRTUAL)
 
     def hurry(self, side: Side) -> None:
-        """Handle a cluster that answers again: its lists and watches continue, and the queue, if both answer."""
+        """Handle a cluster that answers again: its lists and watches continue.
+
+        The queue continues, too, if both clusters answer.
+        """
         for reflector in self.pair.reflectors.values():
             if store_of(reflector).side is side:
                 reflector.hurry()
@@ -398,7 +444,15 @@ class ServedCluster:
 
         settings = self.pair.settings
         report = partial(self._degraded, syncer)
-        return Live(self.name, syncer, self.pair.virtual, self.pair.host, ask, settings=settings, tell=report)
+        return Live(
+            self.name,
+            syncer,
+            self.pair.virtual,
+            self.pair.host,
+            ask,
+            settings=settings,
+            tell=report,
+        )
 
     def _degraded(self, syncer: str, sentence: str, detail: str) -> None:
         """Show a condition of a syncer, log it, and warn the tenant by an event; ``""`` ends it."""
@@ -406,8 +460,14 @@ class ServedCluster:
             if self.pair.recover(syncer):
                 log.info("syncer no longer degraded", cluster=self.name, syncer=syncer)
             return
-        condition = Condition(f"{sentence} ({detail})" if detail else sentence, sentence)
+        message = f"{sentence} ({detail})" if detail else sentence
+        condition = Condition(message, sentence)
         if self.pair.degrade(syncer, condition):
             log.warning(condition.message, cluster=self.name, syncer=syncer)
         if self._is_worked_on():
-            self.events.warning(NAMESPACES, _TENANTS_HOME, "SyncerDegraded", f"{syncer}: {sentence}")
+            self.events.warning(
+                NAMESPACES,
+                _TENANTS_HOME,
+                "SyncerDegraded",
+                f"{syncer}: {sentence}",
+            )

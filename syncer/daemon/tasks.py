@@ -8,9 +8,10 @@ from typing import Any
 
 @asynccontextmanager
 async def beside(coroutine: Coroutine[Any, Any, Any]) -> "AsyncIterator[asyncio.Task[Any]]":
-    """Run a coroutine beside the block, as the task that this yields; cancel it after the block, and await its end.
+    """Run a coroutine beside the block, as the task that this yields.
 
-    Its exception, if any, is the task's: the block goes on.
+    After the block, cancel the task and await its end. If the coroutine raises an exception, the
+    block goes on.
     """
     task = asyncio.create_task(coroutine)
     try:

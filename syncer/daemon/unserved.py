@@ -1,4 +1,4 @@
-"""Virtual clusters that a process can't serve at present, and Secrets that name none, with the reasons."""
+"""Virtual clusters that a process can't serve now, and Secrets that name none, with the reasons."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,8 +7,10 @@ from syncer.engine.controllers.pair import Condition
 #: The reason of a virtual cluster that hasn't been tried yet.
 NOT_BEGUN = Condition("it has not begun yet", "it has not begun yet")
 
-#: Stand for all Secrets of a namespace, which aren't listed, and for those that are more than it may have.
-UNLISTED, BEYOND = "(all)", "(further)"
+#: Stands for all Secrets of a namespace, which aren't listed.
+UNLISTED = "(all)"
+#: Stands for the Secrets of a namespace that are more than it may have.
+BEYOND = "(further)"
 
 
 class Unserved:
@@ -20,13 +22,17 @@ class Unserved:
 
     @property
     def clusters(self) -> Mapping[str, Condition]:
-        """Why virtual clusters can't be served now, by name; :data:`NOT_BEGUN` for one that hasn't been tried yet."""
+        """The reasons why virtual clusters can't be served now, by name.
+
+        It is :data:`NOT_BEGUN` for a virtual cluster that hasn't been tried yet.
+        """
         return dict(self._clusters)
 
     @property
     def secrets(self) -> Mapping[tuple[str, str], Condition]:
-        """Why Secrets of the host are no virtual clusters now, by namespace and name, or :data:`UNLISTED` or
-        :data:`BEYOND`.
+        """The reasons why Secrets of the host are no virtual clusters now, by namespace and name.
+
+        The name may be :data:`UNLISTED` or :data:`BEYOND`.
         """
         return self._secrets
 
@@ -46,8 +52,11 @@ class Unserved:
         """Show no virtual cluster any more."""
         self._clusters.clear()
 
-    def refuse(self, secrets: Mapping[tuple[str, str], Condition]) -> Mapping[tuple[str, str], Condition]:
-        """Show why these Secrets are refused, and no others. Return those that were shown until now."""
+    def refuse(
+        self,
+        secrets: Mapping[tuple[str, str], Condition],
+    ) -> Mapping[tuple[str, str], Condition]:
+        """Show why these Secrets are refused, and no others. Return those shown until now."""
         former = self._secrets
         self._secrets = secrets
         return former

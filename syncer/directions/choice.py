@@ -25,15 +25,35 @@ class Nowhere(Direction):
         """Return no rights."""
         return ()
 
-    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+    def request_for(
+        self,
+        view: SyncerView,
+        side: Side,
+        key: Key,
+        obj: Obj | None,
+    ) -> SyncRequest | None:
         """Return None: no object leads to a request."""
         return None
 
-    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+    def answer(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision | None:
         """Return a skip."""
         return skip("this syncer syncs nothing")
 
-    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+    def call_role(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
         """Return a skip, as there is no role to call."""
         return skip("this syncer syncs nothing")
 

@@ -74,7 +74,10 @@ class Direction(ABC):
 
     @property
     def remakes(self) -> bool:
-        """Return True if a copy that is deleted on the host is created again, unless a policy forbids it."""
+        """Return True if a copy that is deleted on the host is created again.
+
+        A policy may forbid it.
+        """
         return self.goes_down and not self.syncer.own_deletion
 
     @property
@@ -83,12 +86,12 @@ class Direction(ABC):
         return self.remakes and self.syncer.deletion == "whenGone"
 
     def ends_copy(self, virtual: Obj) -> bool:
-        """Return True if an original is being deleted, and its copy is to go with that mark already."""
+        """Return True if an original is marked for deletion, and its copy is to go at once."""
         return is_deleting(virtual) and self.goes_down and not self.outlasts_mark
 
     @property
     def marked(self) -> bool:
-        """Return True if the request of a host object follows from its metadata alone: from our marks."""
+        """Return True if the request of a host object follows from its metadata: from our marks."""
         return self.goes_down and not self.comes_up
 
     @abstractmethod
@@ -100,7 +103,13 @@ class Direction(ABC):
         """Yield the rights to write that follow from the syncer's roles and paths."""
 
     @abstractmethod
-    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+    def request_for(
+        self,
+        view: SyncerView,
+        side: Side,
+        key: Key,
+        obj: Obj | None,
+    ) -> SyncRequest | None:
         """Return the request that a changed object of the syncer's resource belongs to, or None.
 
         ``obj`` is None for a virtual object of which only the key is known. An exception of the
@@ -108,9 +117,16 @@ class Direction(ABC):
         """
 
     @abstractmethod
-    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
-        """Return the decision about objects that no role is to be called with: they aren't ours, are
-        being deleted, or don't belong together. Return None if the role decides.
+    def answer(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision | None:
+        """Return the decision about objects that no role is to be called with: they aren't ours,
+        are being deleted, or don't belong together. Return None if the role decides.
 
         Args:
             ctx: The syncer's context.
@@ -123,7 +139,14 @@ class Direction(ABC):
         """
 
     @abstractmethod
-    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+    def call_role(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
         """Call the role for the objects of a key, which :meth:`answer` has returned None about.
 
         Raises:
@@ -132,15 +155,15 @@ class Direction(ABC):
         """
 
     def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
-        """Return the decision about the copy of an object that the section's ``selector`` no longer matches."""
+        """Decide about the copy of an object that the section's ``selector`` no longer matches."""
         return delete(host=pair.host, reason=reason)
 
     def is_among_copies(self, settings: Settings) -> bool:
-        """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
+        """Return True if its host objects are in no other namespaces than copies are put in."""
         return True
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
-        """Return True if the host object at the host key of ``key`` is the one that the request is about."""
+        """Return True if the request is about the host object at the host key of ``key``."""
         return True
 
     def is_real(self, ctx: Context, host: Obj) -> bool:
@@ -148,7 +171,10 @@ class Direction(ABC):
         return True
 
     def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
-        """Return True if an unmarked host object appears at this virtual key, now or at its next request."""
+        """Return True if an unmarked host object appears at this virtual key, now or later.
+
+        Later is at its next request.
+        """
         return False
 
     def narrowed(self, source: Source, settings: Settings) -> Source:
@@ -157,10 +183,10 @@ class Direction(ABC):
 
 
 def resources_of(syncer: Syncer | type[Syncer]) -> tuple[Resource, ...]:
-    """Return the virtual and the host resource of a syncer; empty if it has none, because it syncs
-    nothing.
-    """
-    return (syncer.resource, syncer.host_resource) if hasattr(syncer, "resource") else ()
+    """Return the virtual and the host resource of a syncer; empty if it syncs nothing."""
+    if not hasattr(syncer, "resource"):
+        return ()
+    return (syncer.resource, syncer.host_resource)
 
 
 def came_up(ctx: Context, virtual: Obj) -> bool:
@@ -169,7 +195,12 @@ def came_up(ctx: Context, virtual: Obj) -> bool:
     return settings.marks.is_from_here(virtual, cluster=settings.identity)
 
 
-def collision(taken: ObjectRef, virtual: Obj | None = None, *, is_watched: bool = True) -> NameTaken:
+def collision(
+    taken: ObjectRef,
+    virtual: Obj | None = None,
+    *,
+    is_watched: bool = True,
+) -> NameTaken:
     """Return the refusal for an object that is not ours at the key where ours would be.
 
     Args:
@@ -183,16 +214,13 @@ def collision(taken: ObjectRef, virtual: Obj | None = None, *, is_watched: bool 
         why = f"another {kind} on the host has the name that this object's copy would get"
         why = f"{why}. Rename this object, or ask the operator"
     else:
-        why = f"the host has a {kind} that would have the name of this one here, which is left alone"
-        why = f"{why}. Rename or remove this one to have that of the host"
+        why = f"the host has a {kind} that would have the name of this one here"
+        why = f"{why}, which is left alone. Rename or remove this one to have that of the host"
 
     operator = f"the {side} cluster has a {kind} {key} that is not ours; it is left alone"
-    return NameTaken(
-        why,
-        about=virtual,
-        for_operator=f"{operator}. Rename or remove one of the two",
-        in_the_way=None if is_watched else taken,
-    )
+    operator = f"{operator}. Rename or remove one of the two"
+    unwatched = None if is_watched else taken
+    return NameTaken(why, about=virtual, for_operator=operator, in_the_way=unwatched)
 
 
 def by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:

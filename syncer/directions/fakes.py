@@ -33,17 +33,37 @@ class Fake(Direction):
         yield Right(Side.VIRTUAL, self.syncer.resource, ("patch",), "status")
         yield from by_path(Side.VIRTUAL, self.syncer.resource, self.syncer.both)
 
-    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+    def request_for(
+        self,
+        view: SyncerView,
+        side: Side,
+        key: Key,
+        obj: Obj | None,
+    ) -> SyncRequest | None:
         """Return the request of a virtual object; host objects have none."""
         return view.request(key) if side is Side.VIRTUAL else None
 
-    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+    def answer(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision | None:
         """Return the decision about a tenant's own object, which is left alone."""
         if virtual is not None and not came_up(ctx, virtual):
             return skip("the virtual object is not one that we made")
         return None
 
-    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+    def call_role(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
         """Call the role for a missing object or for our own."""
         if virtual is None:
             return self._fake.fake_sync_up(ctx, key)
@@ -82,8 +102,14 @@ class _OrFake(Direction):
         yield from self._first.rights()
         yield from self._fake.rights()
 
-    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
-        """Return the request of any virtual object, or of a host object that concerns the other direction."""
+    def request_for(
+        self,
+        view: SyncerView,
+        side: Side,
+        key: Key,
+        obj: Obj | None,
+    ) -> SyncRequest | None:
+        """Return the request of a virtual object, or the other direction's of a host object."""
         direction = self._fake if side is Side.VIRTUAL else self._first
         return direction.request_for(view, side, key, obj)
 
@@ -103,11 +129,25 @@ class _OrFake(Direction):
         """Return the decision of the other direction."""
         return self._first.deselected(ctx, pair, reason)
 
-    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+    def answer(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision | None:
         """Return the answer of the direction that the objects belong to."""
         return self._direction(ctx, virtual, host).answer(ctx, key, virtual=virtual, host=host)
 
-    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+    def call_role(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
         """Call the role of the direction that the objects belong to."""
         return self._direction(ctx, virtual, host).call_role(ctx, key, virtual=virtual, host=host)
 
@@ -119,14 +159,14 @@ class _OrFake(Direction):
 
 
 class ToHostOrFake(_OrFake):
-    """Virtual objects have copies on the host; objects that are needed and don't exist are faked."""
+    """Virtual objects have copies on the host; missing ones that are needed are faked."""
 
     goes_down = True
     first = ToHost
 
 
 class FromHostOrFake(_OrFake):
-    """Host objects appear on the virtual side; objects that are needed and don't exist are faked."""
+    """Host objects appear on the virtual side; missing ones that are needed are faked."""
 
     comes_up = True
     first = FromHost

@@ -24,7 +24,7 @@ class FromHost(Direction):
 
     @property
     def by_virtual(self) -> bool:
-        """Return True if a virtual key leads to the host object, so that virtual changes can be reverted."""
+        """Return True if a virtual key is a request: then virtual changes are reverted."""
         return self._role.reverts_virtual_changes
 
     def sources(self) -> Iterable[Source]:
@@ -36,7 +36,8 @@ class FromHost(Direction):
         """Narrow the source of host objects to the syncer's selector and namespaces, unless the
         source sets its own.
         """
-        if source != Source(Side.HOST, self.syncer.host_resource, optional_with=source.optional_with):
+        resource = self.syncer.host_resource
+        if source != Source(Side.HOST, resource, optional_with=source.optional_with):
             return source
         namespaces = self._role.host_namespaces(settings) or ()
         return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
@@ -54,7 +55,13 @@ class FromHost(Direction):
         yield from by_path(Side.VIRTUAL, syncer.resource, (*up, *syncer.both))
         yield from by_path(Side.HOST, syncer.host_resource, down)
 
-    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+    def request_for(
+        self,
+        view: SyncerView,
+        side: Side,
+        key: Key,
+        obj: Obj | None,
+    ) -> SyncRequest | None:
         """Return the request of a host object that appears, or of our virtual object.
 
         A virtual object that was deleted may have been a tenant's own, in the way of ours: it is a
@@ -63,15 +70,18 @@ class FromHost(Direction):
         if side is Side.VIRTUAL:
             marks = view.settings.marks
             is_ours = obj is not None and marks.is_from_here(obj, cluster=view.settings.identity)
-            return view.request(key) if is_ours or not view.has(side, key) else None
+            if is_ours or not view.has(side, key):
+                return view.request(key)
+            return None
 
         if obj is None:
             return None
         virtual_key = self._role.virtual_key(view.context(), obj)
         if virtual_key is None:
             return None
-        is_usual = self.by_virtual and self.syncer.host_key(view.settings, virtual_key) == key
-        return view.request(virtual_key, None if is_usual else key)
+        if self.by_virtual and self.syncer.host_key(view.settings, virtual_key) == key:
+            return view.request(virtual_key)
+        return view.request(virtual_key, key)
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return True if the host object appears at this virtual key."""
@@ -85,10 +95,18 @@ class FromHost(Direction):
         if self._role.virtual_key(ctx, host) != key:
             return False
         decision = self._role.sync_from_host(ctx, host)
-        return any(write.side is Side.VIRTUAL and key_of(write.obj) == key for write in decision.writes)
+        made = [key_of(write.obj) for write in decision.writes if write.side is Side.VIRTUAL]
+        return key in made
 
-    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
-        """Return the decision about objects of the tenant's, and about host objects that are gone."""
+    def answer(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision | None:
+        """Return the decision about a tenant's own objects, and host objects that are gone."""
         if host is None:
             return self._answer_gone(ctx, virtual)
         if virtual is not None and not came_up(ctx, virtual):
@@ -102,8 +120,15 @@ class FromHost(Direction):
             return skip("the host object is gone, and the virtual object is being deleted")
         return None
 
-    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Call the role for the objects that exist: the host object, our virtual object, or both."""
+    def call_role(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
+        """Call the role for the objects that exist: the host object, our virtual one, or both."""
         if host is None:
             assert virtual is not None
             return self._role.host_gone(ctx, virtual)

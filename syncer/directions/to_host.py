@@ -5,7 +5,18 @@ from collections.abc import Iterable
 from syncer.api.context import Context
 from syncer.api.decision import Decision, delete, skip, wait
 from syncer.api.errors import NameTaken
-from syncer.api.objects import Key, Obj, ObjectRef, Pair, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.objects import (
+    Key,
+    Obj,
+    ObjectRef,
+    Pair,
+    Side,
+    SyncRequest,
+    annotations_of,
+    is_deleting,
+    key_of,
+    uid_of,
+)
 from syncer.api.roles import Sync, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Right, Source
 from syncer.directions.direction import WRITE, Direction, SyncerView, by_path, came_up, collision
@@ -36,25 +47,45 @@ class ToHost(Direction):
         yield from by_path(Side.HOST, syncer.host_resource, syncer.down)
         yield from by_path(Side.VIRTUAL, syncer.resource, (*up, *syncer.both))
 
-    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+    def request_for(
+        self,
+        view: SyncerView,
+        side: Side,
+        key: Key,
+        obj: Obj | None,
+    ) -> SyncRequest | None:
         """Return the request of a virtual object that may have a copy, or of a copy."""
         if side is Side.VIRTUAL:
-            is_concerned = obj is None or view.may_have_copy(obj) or view.has(Side.HOST, view.host_key(key))
-            return view.request(key) if is_concerned else None
+            if obj is None or view.may_have_copy(obj) or view.has(Side.HOST, view.host_key(key)):
+                return view.request(key)
+            return None
 
         settings = view.settings
-        if obj is None or not settings.marks.is_ours(obj, cluster=settings.identity, resource=self.syncer.resource):
+        marks = settings.marks
+        resource = self.syncer.resource
+        if obj is None or not marks.is_ours(obj, cluster=settings.identity, resource=resource):
             return None
-        virtual_key = settings.marks.virtual_key(obj)
+        virtual_key = marks.virtual_key(obj)
         if virtual_key is None:
             return None
-        is_usual = self.syncer.host_key(settings, virtual_key) == key
-        return view.request(virtual_key, None if is_usual else key)
+        if self.syncer.host_key(settings, virtual_key) == key:
+            return view.request(virtual_key)
+        return view.request(virtual_key, key)
 
-    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+    def answer(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision | None:
         """Return the decision about objects of others, orphans, earlier copies and deletions."""
+        if virtual is None and host is None:
+            return skip("neither side has it")
         if virtual is None:
-            return skip("neither side has it") if host is None else self._answer_orphan(ctx, key, host)
+            assert host is not None
+            return self._answer_orphan(ctx, key, host)
         if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
             return skip("the virtual object came from the host")
         if host is not None:
@@ -101,11 +132,21 @@ class ToHost(Direction):
             NameTaken: It is.
         """
         other = ctx.marks.virtual_key(pair.host)
-        if other and other != key_of(pair.virtual) and ctx.virtual(self.syncer.resource, other) is not None:
-            other_one = f"the virtual {self.syncer.resource.kind} {other}"
-            raise NameTaken(f"{other_one} has the same name on the host, and keeps it. Rename or remove one of the two")
+        if not other or other == key_of(pair.virtual):
+            return
+        resource = self.syncer.resource
+        if ctx.virtual(resource, other) is not None:
+            why = f"the virtual {resource.kind} {other} has the same name on the host, and keeps it"
+            raise NameTaken(f"{why}. Rename or remove one of the two")
 
-    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+    def call_role(
+        self,
+        ctx: Context,
+        key: Key,
+        *,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
         """Call the role for the objects that exist: the virtual object, its copy, or both."""
         if virtual is None:
             assert self._up is not None
@@ -125,7 +166,10 @@ class ToHost(Direction):
 
 
 def _wait_for_earlier(pair: Pair) -> Decision:
-    """Wait for the end of the copy of an earlier object, which only the host can finish, and notify the tenant."""
+    """Wait for the end of an earlier object's copy, and notify the tenant.
+
+    Only the host can end it.
+    """
     kind = pair.virtual.get("kind", "object")
     why = f"the copy of an earlier {kind} of this name is still being deleted on the host"
     decision = wait("the host copy of an earlier object of this name is being deleted")

@@ -163,9 +163,9 @@ async def _issued(virtual: SideClient, request: Obj) -> bytes:
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise NotSigned(
-            f"nothing signs requests to {SIGNER}: run the virtual cluster's controller manager with "
-            "--cluster-signing-cert-file and --cluster-signing-key-file, or set "
-            "kubelet.certificate and kubelet.key",
+            f"nothing signs requests to {SIGNER}: run the virtual cluster's controller manager with"
+            " --cluster-signing-cert-file and --cluster-signing-key-file, or set"
+            " kubelet.certificate and kubelet.key",
         ) from None
     finally:
         with suppress(ClusterError):  # the virtual cluster deletes it after some hours

@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from syncer.kubelet.errors import RefusedRequest
-from syncer.kubelet.http import END, LONGEST_HEAD, MessageHead, reply, request_head
+from syncer.kubelet.http import END, LONGEST_HEAD, MOST_HELD, MessageHead, reply, request_head
 
 #: Seconds from the end of the handshake to the end of the request's head.
 HEAD_SECONDS = 10.0
 #: Seconds in which a client must have received a large answer.
 TAKE_SECONDS = 15.0
-#: Bytes that a client may send after the head before its request is answered.
-MOST_AHEAD = 64 << 10
 
 
 class ClientConnection(asyncio.Protocol):
@@ -54,7 +52,7 @@ class ClientConnection(asyncio.Protocol):
         searched = max(len(self._data) - len(END) + 1, 0)
         self._data += data
         if self._end >= 0:
-            if len(self._data) - self._end > MOST_AHEAD:
+            if len(self._data) - self._end > MOST_HELD:
                 self.drop()
             return
 

@@ -13,6 +13,10 @@ from syncer.kubelet.errors import RefusedRequest
 LONGEST_HEAD = 128 << 10
 #: Most lines of a request's head: each costs the parser a call.
 MOST_LINES = 200
+#: Bytes that are held of a side for nothing: what a client sends before it is answered, what the
+#: other side of a relay hasn't taken, an answer that a client hasn't, the body of a refusal. A
+#: larger answer takes memory of the connections. Half of it is more than the largest record of TLS.
+MOST_HELD = 64 << 10
 #: The end of a head.
 END = b"\r\n\r\n"
 

@@ -15,7 +15,7 @@ from syncer.byte_budget import ByteBudget
 from syncer.clusters.sockets import tune
 from syncer.kubelet.client import ClientConnection
 from syncer.kubelet.errors import RefusedRequest
-from syncer.kubelet.http import MessageHead
+from syncer.kubelet.http import MOST_HELD, MessageHead
 from syncer.kubelet.relay import LINGER_SECONDS
 from syncer.token_bucket import TokenBucket
 
@@ -29,10 +29,6 @@ CONNECTION_OVERHEAD = 512 << 10
 ACCEPTED_A_SECOND = 150.0
 #: Connections that are accepted at once.
 ACCEPTED_AT_ONCE = 600
-#: Large answers that are sent at the same time.
-MOST_LARGE = 4
-#: An answer of more bytes is a large one.
-LARGE = 64 << 10
 #: Open files of the process besides these connections, approximately.
 OTHER_FILES = 256
 #: Seconds that a TLS handshake may take.
@@ -59,8 +55,9 @@ def connections() -> float:
 class Bounds:
     """Limits the connections of all nodes of a virtual cluster.
 
-    Those of trusted clients take bytes of a ``budget``, which is divided between the namespaces of
-    the Pods that they lead to, and files: of these there are enough for ``most``.
+    Those of trusted clients, and large answers to them, take bytes of a ``budget``, which is
+    divided between the namespaces of the Pods that they lead to. They also take files: of these
+    there are enough for ``most``.
     """
 
     def __init__(
@@ -77,7 +74,6 @@ class Bounds:
         self.young: dict[ClientConnection, None] = {}
         #: The number of trusted clients, by namespace; those of none ask about a node.
         self.trusted: Counter[str] = Counter()
-        self._large = asyncio.Semaphore(MOST_LARGE)
         self._now = asyncio.get_running_loop().time
         self._accepted = TokenBucket(
             rate=ACCEPTED_A_SECOND,
@@ -93,17 +89,25 @@ class Bounds:
         """
         await asyncio.sleep(self._accepted.take(self._now()))
 
-    async def send(self, client: ClientConnection, response: bytes) -> None:
-        """Answer with a whole response.
+    async def send(self, client: ClientConnection, response: bytes, namespace: str) -> None:
+        """Answer a trusted client of a namespace with a whole response.
 
-        Only :data:`MOST_LARGE` large ones are sent at a time, so that slow clients keep few of
-        them in memory.
+        Raises:
+            RefusedRequest: There is no room for a large one.
         """
-        if len(response) <= LARGE:
+        size = len(response)
+        if size <= MOST_HELD:
             client.send(response)
             return
-        async with self._large:
+        part = self._budget.of(namespace)
+        if not part.has_room(size):
+            why = f"there is no room for {size} bytes more of answers in the daemon's memory"
+            raise RefusedRequest(503, f"{why}; try again later")
+        part.take(size)
+        try:
             await client.deliver(response)
+        finally:
+            part.give_back(size)
 
     def add(self, client: ClientConnection) -> None:
         """Add a client that isn't trusted yet; drop the oldest one if there are too many."""
@@ -124,7 +128,8 @@ class Bounds:
             of_namespace = f" of the namespace {namespace}" if namespace else ""
             raise RefusedRequest(
                 503,
-                f"there are too many connections{of_namespace} for the daemon's memory; close some, or try again later",
+                f"there are too many connections{of_namespace} for the daemon's memory;"
+                " close some, or try again later",
             )
         if self.trusted.total() >= self._most:
             raise RefusedRequest(503, "the daemon has too many open files; try again later")

@@ -154,7 +154,12 @@ class MetricsApi:
             return codec.encode(document)
 
         target = Target.of(path)
-        if target is None or target.root != f"/apis/{VERSION}" or target.plural not in _KINDS or target.subresource:
+        if (
+            target is None
+            or target.root != f"/apis/{VERSION}"
+            or target.plural not in _KINDS
+            or target.subresource
+        ):
             raise RefusedRequest(404, "the server could not find the requested resource")
         asked = _AskedObjects.of(target, query)
         await self._authorize(user, target)

@@ -73,7 +73,10 @@ def metrics(node: NodeUsage | None, pods: Sequence[PodUsage]) -> bytes:
             "container_memory_working_set_bytes",
             "gauge",
             "Current working set of the container in bytes",
-            (_line(_labels(pod, container), f"{container.memory}", pod.time) for pod, container in _containers(pods)),
+            (
+                _line(_labels(pod, container), f"{container.memory}", pod.time)
+                for pod, container in _containers(pods)
+            ),
         ),
         _family(
             "container_start_time_seconds",

@@ -30,8 +30,8 @@ class PortsInUse:
     def share(self, ports: range, others: Collection[int]) -> int:
         """Return how many of these ports the nodes of a virtual cluster may have beside ``others``.
 
-        If there may be several virtual clusters, it is :data:`~syncer.byte_budget.SHARE_TIMES` as many as
-        it leaves free: three quarters if no other has any.
+        If there may be several virtual clusters, it is :data:`~syncer.byte_budget.SHARE_TIMES` as
+        many as it leaves free: three quarters if no other has any.
         """
         left = sum(1 for port in ports if port not in others)
         if not self.shared:
@@ -55,7 +55,9 @@ def choose(
     *,
     most: int,
 ) -> dict[str, int]:
-    """Return a port for each node; nodes are left out if there are too few ports, or ``most`` have one.
+    """Return a port for each node.
+
+    Nodes are left out if there are too few ports, or ``most`` have one.
 
     Args:
         wanted: The port in the status of each node.

@@ -8,11 +8,9 @@ from typing import cast
 
 from syncer.clusters.http1 import GONE, LARGEST_WRITE
 from syncer.clusters.read_buffer import read_buffer
-from syncer.kubelet.http import body_of
+from syncer.clusters.sockets import read
+from syncer.kubelet.http import MOST_HELD, body_of
 
-#: Bytes that may wait to be written to a side before the other one is no longer read, and encrypted
-#: bytes that wait to be decrypted; half of it is more than the largest record of TLS.
-MOST_WAITING = 64 << 10
 #: Bytes that the kernel keeps of what is received or sent; Linux doubles it. It is also the most
 #: that is read at once, and the buffers of TLS stay as large as the largest read and write.
 KERNEL_BUFFER = 32 << 10
@@ -72,8 +70,8 @@ class Relay:
     def join(self, one: asyncio.Transport, other: asyncio.Transport) -> None:
         """Begin: each transport's bytes go to the other one from now on."""
         keep_little(one)
-        one.set_write_buffer_limits(high=MOST_WAITING)
-        other.set_write_buffer_limits(high=MOST_WAITING)
+        one.set_write_buffer_limits(high=MOST_HELD)
+        other.set_write_buffer_limits(high=MOST_HELD)
 
         kind_of_client = _Side if self.upgraded else _LogReader
         first = kind_of_client(self, one, other)
@@ -84,7 +82,7 @@ class Relay:
         self._open = 2
         for side in self._sides:
             side.here.set_protocol(side)
-            read(side.here, on=True)
+            read(side.here, on=True, ahead=MOST_HELD)
 
     def close(self) -> None:
         """End at once; waiting bytes are lost."""
@@ -173,12 +171,12 @@ class _Side(asyncio.BufferedProtocol):
         """Stop reading because the other side is slower, or read again."""
         self._is_faster = is_faster
         if not self._is_early:
-            read(self.here, on=not is_faster)
+            read(self.here, on=not is_faster, ahead=MOST_HELD)
 
     def _go_on(self) -> None:
         self._is_early = False
         if not self._is_faster:
-            read(self.here, on=True)
+            read(self.here, on=True, ahead=MOST_HELD)
 
     def eof_received(self) -> bool:
         """Pass the end on if the other transport supports it; TLS has no half-open connections."""
@@ -218,31 +216,6 @@ def keep_little(transport: asyncio.BaseTransport) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
 
 
-def read(transport: asyncio.Transport, *, on: bool) -> None:
-    """Read from a connection, or stop it.
-
-    uvloop continues to read below TLS, and loses these bytes when the connection ends. So it gets
-    no buffer for that: the kernel keeps the unread bytes, and the end after them.
-    """
-    if transport.is_closing():
-        return
-    limits: Callable[..., None] | None = getattr(transport, "set_read_buffer_limits", None)
-    if not on:
-        transport.pause_reading()
-        if limits is not None:
-            limits(high=1)
-        return
-    transport.resume_reading()  # below TLS, what is there comes in a step of its own
-    if limits is not None:
-        asyncio.get_running_loop().call_soon(_make_room, transport, limits)
-
-
-def _make_room(transport: asyncio.Transport, limits: Callable[..., None]) -> None:
-    """Let uvloop read below TLS again, after it has passed on the bytes that it had there."""
-    if transport.is_reading() and not transport.is_closing():
-        limits(high=MOST_WAITING, low=MOST_WAITING // 2)
-
-
 class Upstream(asyncio.Protocol):
     """A connection to an API server, until the head of the response is received.
 
@@ -273,7 +246,7 @@ class Upstream(asyncio.Protocol):
 
     async def body(self, most: int, seconds: float) -> bytes:
         """Return the body, or its beginning if it is longer than ``most`` bytes or takes longer."""
-        read(self.transport, on=True)
+        read(self.transport, on=True, ahead=MOST_HELD)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self._data) < most and not self._lost:

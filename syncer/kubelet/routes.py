@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN
 from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME, Key
 from syncer.kubelet.errors import RefusedRequest
+from syncer.translate.messages import LONGEST_QUOTE
 
 #: The subject of a request: a subresource of a host pod, or one of the kubelet's own pages.
 RequestKind = Literal[
@@ -46,8 +47,6 @@ _VERBS = {"GET": "get", "POST": "create"}
 
 #: Most ports of a port-forward.
 MOST_PORTS = 100
-#: Most characters of a method, or of a parameter of a query, that a refusal quotes.
-LONGEST_QUOTE = 20
 #: Most digits of a number in a query.
 MOST_DIGITS = 19
 

@@ -18,7 +18,7 @@ from syncer.kubelet import http, pages
 from syncer.kubelet.cadvisor import HostKubelets
 from syncer.kubelet.client import ClientConnection
 from syncer.kubelet.errors import RefusedRequest
-from syncer.kubelet.http import MessageHead
+from syncer.kubelet.http import MOST_HELD, MessageHead
 from syncer.kubelet.listener import Bounds, KubeletPort, listen
 from syncer.kubelet.pods import HostedPod, Pods
 from syncer.kubelet.relay import Pace, Relay, Upstream
@@ -31,9 +31,7 @@ CONNECT_SECONDS = 15.0
 #: Seconds until it must have agreed to another protocol. A log may be silent for as long as its
 #: container is.
 UPGRADE_SECONDS = 60.0
-#: Largest body of a refusal that is read, in bytes.
-LARGEST_REFUSAL = 64 << 10
-#: Seconds until it must have come.
+#: Seconds until the body of a refusal must have come.
 REFUSAL_SECONDS = 5.0
 #: Seconds without a byte after which an upgraded connection is closed (the kubelet's
 #: ``streamingConnectionIdleTimeout``).
@@ -167,7 +165,7 @@ class KubeletServer:
             if found.pod.name:
                 relayed = await self._to_pod(node, client, head, found)
             else:
-                await self.bounds.send(client, await self._page(node, found.page))
+                await self.bounds.send(client, await self._page(node, found.page), namespace)
         finally:
             self._waiting.discard(client)
             if not relayed:
@@ -305,10 +303,11 @@ class KubeletServer:
         if reply.status in (401, 403):
             return RefusedRequest(
                 403,
-                f"the syncer has no right to pods/{found.page} on the host; its operator has to grant it",
+                f"the syncer has no right to pods/{found.page} on the host;"
+                " its operator has to grant it",
             )
 
-        body = await upstream.body(LARGEST_REFUSAL, REFUSAL_SECONDS)
+        body = await upstream.body(MOST_HELD, REFUSAL_SECONDS)
         message = message_of(body)
         if 400 <= reply.status < 500:
             return RefusedRequest(reply.status, self._to_virtual_text(pod, message))

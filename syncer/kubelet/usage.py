@@ -21,14 +21,13 @@ from syncer.resources.kinds import POD_METRICS
 from syncer.resources.pods.fields import CONTAINERS
 from syncer.steps import STEP_OBJECTS
 from syncer.translate import times
+from syncer.translate.messages import LONGEST_QUOTE
 from syncer.translate.quantities import quantity
 
 #: Seconds for which the host's figures are kept; a metrics-server measures every 15 s.
 KEPT_SECONDS = 10.0
 #: Seconds after which the host is asked again when it gave no figures.
 AGAIN_SECONDS = 5.0
-#: Most characters of a malformed quantity that an error quotes.
-LONGEST_QUOTE = 40
 #: The least CPU time of a container that has run, in seconds: to a metrics-server, 0 is a missing
 #: figure.
 LEAST_SECONDS = 0.001
@@ -40,7 +39,9 @@ TOO_LARGE = 1 << 63
 
 #: The reasons why there are no figures, in words for a tenant.
 ABSENT = "the host cluster does not measure Pods: it has no metrics.k8s.io"
-FORBIDDEN = "the syncer has no right to list pods.metrics.k8s.io on the host; its operator has to grant it"
+FORBIDDEN = (
+    "the syncer has no right to list pods.metrics.k8s.io on the host; its operator has to grant it"
+)
 SILENT = "the host cluster's metrics.k8s.io does not answer"
 
 
@@ -105,7 +106,7 @@ class NodeUsage:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A virtual Pod, by its key and uid, that has a copy, and the containers that were sent there."""
+    """A virtual Pod, by its key and uid, that has a copy, and the containers that were sent."""
 
     key: Key
     uid: str

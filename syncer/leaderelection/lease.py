@@ -130,7 +130,7 @@ class Lease:
         self._utcnow = utcnow
         self._labels = labels
         #: The Lease as it was when it last changed; None if it isn't there, or isn't known yet.
-        self._seen: LeaseRecord | None = None
+        self._record: LeaseRecord | None = None
         #: True if our last write succeeded, so that the next one need not read the Lease first.
         self._sure = False
         #: The time, by our own clock, until which this process leads.
@@ -168,9 +168,9 @@ class Lease:
     @property
     def holder(self) -> str:
         """The identity of the last known holder; ``""`` for none."""
-        if self._seen is None:
+        if self._record is None:
             return ""
-        return self._seen.holder
+        return self._record.holder
 
     @property
     def stranger(self) -> str:
@@ -277,12 +277,12 @@ class Lease:
         known = ""
         deadline = self._clock() + self._renew_deadline
         while not await self._attempt(self._clock() + self._renew_deadline):
-            seen = self._seen
-            if seen and self._taken_by_another():
+            record = self._record
+            if record and self._taken_by_another():
                 if not known:
-                    known = seen.version
-                    deadline = self._clock() + seen.duration + 2 * self._retry_period
-                elif seen.version != known:  # its holder has renewed it
+                    known = record.version
+                    deadline = self._clock() + record.duration + 2 * self._retry_period
+                elif record.version != known:  # its holder has renewed it
                     return False
             if self._clock() > deadline:
                 return False
@@ -300,8 +300,8 @@ class Lease:
                 log.info("standing by", lease=self._key, holder=logged)
 
             wait = self._retry_period * (1 + JITTER * self._random())
-            if self._seen and self.holder:
-                left = self._seen.at + self._seen.duration - self._clock()
+            if self._record and self.holder:
+                left = self._record.at + self._record.duration - self._clock()
                 if left > 0:  # try as soon as the holder's Lease expires
                     wait = min(wait, left + LEAST_WAIT)
             await asyncio.sleep(wait)
@@ -352,11 +352,11 @@ class Lease:
         if not self._sure:
             await self._look()
         self._sure = False
-        seen = self._seen
-        if seen is None:
+        record = self._record
+        if record is None:
             lease = await self._client.create(LEASES, self._fresh())
-        elif seen.is_free(self._identity, now=self._clock()):
-            lease = await self._client.patch(LEASES, self._key, self._claim(seen))
+        elif record.is_free(self._identity, now=self._clock()):
+            lease = await self._client.patch(LEASES, self._key, self._claim(record))
         else:
             return False
         self._won(lease, start)
@@ -367,21 +367,21 @@ class Lease:
         try:
             lease = await self._client.get(LEASES, self._key)
         except NotFound:
-            self._seen = None
+            self._record = None
             return
         self._note(lease)
 
     def _note(self, lease: Obj) -> None:
         """Note the Lease if it has changed: its expiry counts from the time of its last change."""
-        if not self._seen or self._seen.version != lease["metadata"]["resourceVersion"]:
-            self._seen = LeaseRecord.of(lease, at=self._clock())
+        if not self._record or self._record.version != lease["metadata"]["resourceVersion"]:
+            self._record = LeaseRecord.of(lease, at=self._clock())
 
     def _won(self, lease: Obj, start: float) -> None:
         """Record that the Lease is ours, from the time before the request.
 
-        Others can't have seen it earlier.
+        Others can't have read it earlier.
         """
-        self._seen = LeaseRecord.of(lease, at=self._clock())
+        self._record = LeaseRecord.of(lease, at=self._clock())
         self._sure = True
         self._leads_until = start + self._renew_deadline
         self._complaint = ""
@@ -398,17 +398,17 @@ class Lease:
             "spec": self._term_spec(0) | self._renewal(),
         }
 
-    def _claim(self, seen: LeaseRecord) -> Obj:
+    def _claim(self, record: LeaseRecord) -> Obj:
         """Return the patch that renews our Lease or takes a free one.
 
         It fails if the Lease changes before it arrives.
         """
-        metadata: Obj = {"resourceVersion": seen.version}
-        if seen.holder == self._identity:
+        metadata: Obj = {"resourceVersion": record.version}
+        if record.holder == self._identity:
             return {"metadata": metadata, "spec": self._renewal()}
         if self._labels:
             metadata["labels"] = dict(self._labels)
-        spec = self._term_spec(seen.transitions + 1) | self._renewal()
+        spec = self._term_spec(record.transitions + 1) | self._renewal()
         return {"metadata": metadata, "spec": spec}
 
     def _term_spec(self, transitions: int) -> Obj:
@@ -438,7 +438,7 @@ class Lease:
     async def _give_up(self) -> None:
         if not self._sure:
             await self._look()
-        if self._seen is None or self._seen.holder != self._identity:
+        if self._record is None or self._record.holder != self._identity:
             return
         now = written_in_micros(self._utcnow())
         # As in client-go: an empty holder, and the shortest duration that is valid.
@@ -448,9 +448,9 @@ class Lease:
             "renewTime": now,
             "acquireTime": now,
         }
-        patch = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
+        patch = {"metadata": {"resourceVersion": self._record.version}, "spec": spec}
         lease = await self._client.patch(LEASES, self._key, patch)
-        self._seen = LeaseRecord.of(lease, at=self._clock())
+        self._record = LeaseRecord.of(lease, at=self._clock())
         self._sure = False
         log.info("released the Lease", lease=self._key)
 

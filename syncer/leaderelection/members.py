@@ -29,7 +29,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A replica, as it was seen at a time by our own clock."""
+    """A replica, as it was at a time by our own clock."""
 
     identity: str
     #: The number of shards that it is configured with.

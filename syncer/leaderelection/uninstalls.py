@@ -16,7 +16,7 @@ from syncer.clusters.client import SideClient
 from syncer.leaderelection.lease import Lease, LeaseRecord
 from syncer.leaderelection.members import Member, leases_of, member_prefix
 
-#: Looks, in retry periods, that the replicas may take beyond twice the duration of a Lease.
+#: Retry periods that the replicas may take beyond twice the duration of a Lease.
 LOOKS = 5
 
 
@@ -56,7 +56,7 @@ class Uninstalls:
         self._duration = duration
         self._clock = clock
         #: The Leases by virtual cluster, as they were when they changed last.
-        self._seen: dict[str, LeaseRecord] = {}
+        self._records: dict[str, LeaseRecord] = {}
         #: For each virtual cluster with an uninstall that is heeded: the time at which the last
         #: write from here must have ended.
         self._ends: dict[str, float] = {}
@@ -71,37 +71,37 @@ class Uninstalls:
         answers: list[str] = []
         for cluster, end in self._ends.items():
             if now >= end:
-                answers.append(answer(cluster, self._seen[cluster].holder))
+                answers.append(answer(cluster, self._records[cluster].holder))
         return answers
 
     def saw(self, leases: Sequence[Obj], heeds: Callable[[str], bool]) -> bool:
-        """Note the Leases as they are now. Return True if there are others to heed than before.
+        """Note the Leases as they are now. Return True if the uninstalls to heed have changed.
 
         ``heeds`` returns True if an uninstall that isn't heeded yet is to be from now on.
         """
         now = self._clock()
-        seen: dict[str, LeaseRecord] = {}
+        records: dict[str, LeaseRecord] = {}
         for lease in leases:
             name = lease["metadata"]["name"]
             if not name.startswith(self._prefix):
                 continue
             cluster = name.removeprefix(self._prefix)
             record = LeaseRecord.of(lease, at=now)
-            known = self._seen.get(cluster)
+            known = self._records.get(cluster)
             if known and known.version == record.version:
                 record = known  # with the time of the change
-            seen[cluster] = record
-        self._seen = seen
+            records[cluster] = record
+        self._records = records
 
         ends: dict[str, float] = {}
-        for cluster, record in seen.items():
+        for cluster, record in records.items():
             if record.is_free("", now=now):
                 continue
             end = self._ends.get(cluster)
             if end is not None:
                 ends[cluster] = end
             elif heeds(cluster):
-                # A write ends with the shard's Lease as it was when that was sent.
+                # A write ends with the shard's Lease as it was when the write was sent.
                 ends[cluster] = now + self._duration
         has_changed = ends.keys() != self._ends.keys()
         self._ends = ends
@@ -130,7 +130,7 @@ async def uninstalling(
         cluster: The name of the virtual cluster.
         shard: The name of its shard's Lease.
         patience: Seconds to wait for the replicas, in all.
-        pause: Seconds between two looks at them.
+        pause: Seconds between two reads of their Leases.
 
     Raises:
         AnotherLeads: Another uninstall of it is under way.
@@ -139,14 +139,14 @@ async def uninstalling(
         ClusterError: A request failed.
     """
     clock = asyncio.get_running_loop().time
-    seen: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     async with lease.holding():
         deadline = clock() + patience
         expected = answer(cluster, lease.holder)
         prefix = member_prefix(fleet.name)
         while True:
             leases = await leases_of(client, fleet)
-            waiting = _waiting(leases, seen, clock(), prefix, shard, expected)
+            waiting = _waiting(leases, members, clock(), prefix, shard, expected)
             if not waiting:
                 break
             if clock() >= deadline:
@@ -157,7 +157,7 @@ async def uninstalling(
 
 def _waiting(
     leases: Sequence[Obj],
-    seen: dict[str, Member],
+    members: dict[str, Member],
     now: float,
     prefix: str,
     shard: str,
@@ -171,10 +171,10 @@ def _waiting(
     away: set[str] = set()
     for lease in leases:
         name = lease["metadata"]["name"]
-        member = seen.get(name)
+        member = members.get(name)
         if member is None or member.version != lease["metadata"]["resourceVersion"]:
             member = Member.of(lease, at=now)
-            seen[name] = member
+            members[name] = member
         if now >= member.at + member.duration:
             continue
         if name.startswith(prefix):

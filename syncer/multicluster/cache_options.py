@@ -28,7 +28,9 @@ def _provider_id(obj: Obj) -> Iterable[str]:
     if obj.get("kind") != "Node":
         raise TypeError(f"the index of provider ids is for Nodes, not for {obj.get('kind')}")
     found = (obj.get("spec") or {}).get("providerID")
-    return [found] if found else []
+    if not found:
+        return []
+    return [found]
 
 
 #: Nodes by ``spec.providerID``.
@@ -88,7 +90,8 @@ class ClusterCacheOptions:
 
     def __post_init__(self) -> None:
         if not self.user_agent:
-            raise ValueError("user_agent is required: it tells the administrators of clusters who asks")
+            why = "it tells the administrators of clusters who asks"
+            raise ValueError(f"user_agent is required: {why}")
         selectors.must_be_selector(self.selector, "selector of ClusterCacheOptions")
 
     def is_healthy(self, status: int) -> bool:

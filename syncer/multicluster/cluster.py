@@ -54,13 +54,12 @@ class Cluster:
             ConfigError: The kubeconfig can't be used.
             TypeError: The connection is none, such as the name of a context.
         """
-        owns_client = isinstance(connection, ConnectionSettings)
+        owns_client = False
         if isinstance(connection, ConnectionSettings):
-            connection = client(
-                connection,
-                name=name,
-                environ=os.environ if environ is None else environ,
-            )
+            owns_client = True
+            if environ is None:
+                environ = os.environ
+            connection = client(connection, name=name, environ=environ)
         must_be(connection, Client, what=f"the connection of cluster {name}")
         self.name = name
         self._caches = Caches(name, connection, options or ClusterOptions())
@@ -110,7 +109,7 @@ class Cluster:
 
     @property
     def error(self) -> SyncerError | None:
-        """The reason why a cache isn't filled or kept up to date at present; None if there is none."""
+        """The reason why a cache isn't filled or kept up to date at present; None if all are."""
         return self._caches.error()
 
     @property
@@ -382,17 +381,17 @@ class Cluster:
         seconds = self._caches.options.sync_timeout
         if seconds is None:
             seconds = self.client.timeout
+        if self._is_lost:
+            seconds = 0.0
+        hint = _NOBODY
+        if self.is_running:
+            hint = ""
         try:
-            await informer.wait_synced(
-                0.0 if self._is_lost else seconds,
-                hint="" if self.is_running else _NOBODY,
-            )
+            await informer.wait_synced(seconds, hint=hint)
         except NotSynced as error:
             if self._is_lost:
-                raise NotConnected(
-                    f"{informer} aren't listed, and it isn't connected",
-                    cluster=self.name,
-                ) from error
+                why = f"{informer} aren't listed, and it isn't connected"
+                raise NotConnected(why, cluster=self.name) from error
             raise
         return informer
 

@@ -102,7 +102,11 @@ class ClusterCache:
         self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
         self._backoff = Backoff(first=1.0, last=options.max_retry_delay, least=LEAST_DELAY)
-        self._lifecycles = Lifecycles(self._keep, failed=self._connection_failed, retry_delay=self.retry_delay)
+        self._lifecycles = Lifecycles(
+            self._keep,
+            failed=self._connection_failed,
+            retry_delay=self.retry_delay,
+        )
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []
         #: What users run in each connected cluster.
@@ -144,7 +148,9 @@ class ClusterCache:
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
-        prefix = f"{provider.name}{SEPARATOR}" if provider.name else ""
+        prefix = ""
+        if provider.name:
+            prefix = f"{provider.name}{SEPARATOR}"
         fleet = _PrefixedFleet(self, prefix)
         what = f"provider {provider.name or name_of(provider)}"
         while True:
@@ -249,7 +255,13 @@ class ClusterCache:
             if name not in self._connections:
                 self._forget(name)  # its disconnect was an event
 
-    def _connection_failed(self, name: str, _connection: ClusterConnection, error: Exception, _seconds: float) -> None:
+    def _connection_failed(
+        self,
+        name: str,
+        _connection: ClusterConnection,
+        error: Exception,
+        _seconds: float,
+    ) -> None:
         text = "the connection of a cluster has ended badly and begins again"
         log.error(text, cluster=name, exc_info=error)
 
@@ -305,7 +317,8 @@ class ClusterCache:
             raise ValueError("the cache makes no keys: set private_keys in its options")
         found = self._connections.get(name)
         if found is None or found.key is None:
-            raise NotConnected(f"the private key of cluster {name} is not generated yet", cluster=name)
+            why = f"the private key of cluster {name} is not generated yet"
+            raise NotConnected(why, cluster=name)
         return found.key
 
     def get_last_probe_success(self, name: str) -> float | None:
@@ -379,7 +392,11 @@ class ClusterCache:
         known.watch(NamedWatch(watch, resource, handler, part, sticky))
 
     def source(
-        self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
+        self,
+        name: str,
+        map_cluster: MapCluster | None = None,
+        *,
+        probe_failures: Collection[float] = (),
     ) -> ClusterSource:
         """Return a new queue of connects and disconnects of all clusters, from now on.
 
@@ -503,7 +520,9 @@ class ClusterCache:
         if self.options.qps:
             limited = RateLimited(transport, qps=self.options.qps, burst=self.options.burst)
         kept = KeptTransport(limited, name)
-        dialer = transport.dialer if isinstance(transport, HttpTransport) else None
+        dialer = None
+        if isinstance(transport, HttpTransport):
+            dialer = transport.dialer
         origin = origin_of(credentials)
         made = Client(
             name,

@@ -20,9 +20,11 @@ from syncer.multicluster.recorder import Recorder
 from syncer.observe.logs import get_logger
 from syncer.steps import STEP_OBJECTS
 
-#: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled
-#: up to the last, each time a random part of it.
-FIRST_ATTEMPT, LAST_ATTEMPT = 0.2, 30.0
+#: Seconds between attempts to reach a cluster for the first time: at most this for the first,
+#: doubled each time, and a random part of it.
+FIRST_ATTEMPT = 0.2
+#: Most seconds between two of these attempts.
+LAST_ATTEMPT = 30.0
 #: Part of the resync interval by which it varies, so that caches don't resync together.
 RESYNC_JITTER = 0.1
 #: Raised for a response that is no object.
@@ -71,7 +73,8 @@ class Caches:
             if not self._limit.expired():
                 raise
             most = self.options.max_bytes / 1e6
-            raise CacheTooLarge(f"the objects of cluster {self.name} take more than {most:g} MB (max_bytes)") from None
+            why = f"the objects of cluster {self.name} take more than {most:g} MB (max_bytes)"
+            raise CacheTooLarge(why) from None
 
     def _is_too_large(self) -> None:
         if self.tasks is not None and self._limit.when() is None:
@@ -99,7 +102,8 @@ class Caches:
     def use(self, client: Client) -> None:
         """See :meth:`.Cluster.use`."""
         if self.tasks is not None:
-            raise NotRunning(f"cluster {self.name} runs with its client; stop it before another is used")
+            instead = "stop it before another is used"
+            raise NotRunning(f"cluster {self.name} runs with its client; {instead}")
         self.client = client
         self.discovery = discovery.Discovery(client)
         self.owns_client = False
@@ -134,7 +138,9 @@ class Caches:
         self._has_contact = True
 
     def _missed(self, attempt: RetryCallState) -> None:
-        error = attempt.outcome.exception() if attempt.outcome else None
+        error = None
+        if attempt.outcome is not None:
+            error = attempt.outcome.exception()
         if not isinstance(error, SyncerError):
             why = f"cluster {self.name}: its version can't be read: {error}"
             error = Unreachable(why, cluster=self.name)
@@ -228,7 +234,8 @@ class Caches:
     def forget(self, informer: ClusterInformer) -> None:
         """See :meth:`.Cluster.forget`."""
         if self.tasks is not None:
-            raise NotRunning(f"cluster {self.name} runs, with the cache of {informer}; stop it before")
+            why = f"cluster {self.name} runs, with the cache of {informer}; stop it before"
+            raise NotRunning(why)
         others = {key: each for key, each in self._informers.items() if each is not informer}
         self._informers = others
         informer.empty()
@@ -244,7 +251,9 @@ class Caches:
         Raises:
             ValueError: The cluster is limited to another namespace.
         """
-        limit = self.options.namespace if resource.namespaced else ""
+        limit = ""
+        if resource.namespaced:
+            limit = self.options.namespace
         if limit and namespace not in ("", limit):
             cached = f"cluster {self.name} caches namespace {limit} alone"
             raise ValueError(f"{cached}; read {namespace!r} by its client")
@@ -259,8 +268,11 @@ class Caches:
             for informer in self._informers.values():
                 if informer.synced and informer.is_part_of(resource, key):
                     entry = informer.entry(key)
+                    uid = ""
+                    if entry is not None:
+                        uid = entry.uid
                     informers.append(informer)
-                    uids.append(entry.uid if entry else "")
+                    uids.append(uid)
             begun = [stack.enter_context(informer.writing(key)) for informer in informers]
 
             def wrote(response: Obj | None) -> None:

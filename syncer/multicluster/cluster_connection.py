@@ -259,16 +259,21 @@ class ClusterConnection:
                 self._wake.clear()
                 try:
                     delay = await self._step()
-                except Exception as error:  # a bug of ours, or of a provider, must end no other cluster
+                except Exception as error:
+                    # A bug of ours, or of a provider, must end no other cluster.
                     log.exception("a step of a connection raised", cluster=self.name)
                     self._disconnect(Reason.UNREADABLE, f"{type(error).__name__}: {error}")
                     delay = FALLBACK
                 self._notify_failures()
+                if delay == math.inf:
+                    delay = None
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(None if delay == math.inf else delay):
+                    async with asyncio.timeout(delay):
                         await self._wake.wait()
         finally:
-            why = "the cluster has left" if self._has_left else "its connection has ended badly"
+            why = "its connection has ended badly"
+            if self._has_left:
+                why = "the cluster has left"
             self._disconnect("", why)
             for task in self._showing:
                 task.cancel()
@@ -411,7 +416,11 @@ class ClusterConnection:
         except Exception as error:
             raise CannotConnect(Reason.UNREADABLE, f"its login can't be read: {error}") from error
 
-    def _opened(self, login: Login, undo: contextlib.AsyncExitStack) -> tuple[LoginCredentials, Client, Transport]:
+    def _opened(
+        self,
+        login: Login,
+        undo: contextlib.AsyncExitStack,
+    ) -> tuple[LoginCredentials, Client, Transport]:
         credentials = LoginCredentials(login)
         client, transport = self._around.client(self.name, credentials)
         undo.push_async_callback(client.close)
@@ -444,8 +453,9 @@ class ClusterConnection:
                 self.cluster = None  # with its memory
                 self._around.turned(self)
                 error = _error_of(running)
-                is_too_large = isinstance(error, CacheTooLarge)
-                reason = Reason.TOO_LARGE if is_too_large else Reason.NOT_SYNCED
+                reason = Reason.NOT_SYNCED
+                if isinstance(error, CacheTooLarge):
+                    reason = Reason.TOO_LARGE
                 raise CannotConnect(reason, f"its caches have ended: {error}") from error
         except BaseException as error:
             running.cancel()
@@ -481,7 +491,9 @@ class ClusterConnection:
         try:
             login = await self._read_login()
             if login.renews(self._read):
-                in_use = from_inside(login, self._around.environ) if self._runs_here else login
+                in_use = login
+                if self._runs_here:
+                    in_use = from_inside(login, self._around.environ)
                 self._credentials.use(in_use)
                 self._read = login
                 self.login_error = None
@@ -535,8 +547,9 @@ class ClusterConnection:
             return
 
         assert self.cluster is not None
-        is_ours = self._credentials is not None
-        own_client = self._client if is_ours else None
+        own_client = None
+        if self._credentials is not None:
+            own_client = self._client
         self._ending = asyncio.create_task(self._end(self._running, own_client, self.cluster))
         self._running = None
         self._client = None
@@ -553,11 +566,17 @@ class ClusterConnection:
         self._set(State.DISCONNECTED, reason, message)
         self._notify(Happening.DISCONNECTED)
 
-    async def _end(self, running: asyncio.Task[None], client: Client | None, cluster: Cluster) -> None:
+    async def _end(
+        self,
+        running: asyncio.Task[None],
+        client: Client | None,
+        cluster: Cluster,
+    ) -> None:
         running.cancel()
         for ended in await asyncio.gather(running, return_exceptions=True):
             if isinstance(ended, Exception) and not isinstance(ended, CacheTooLarge):
-                log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
+                text = "the caches of a cluster ended by themselves"
+                log.error(text, cluster=self.name, error=str(ended))
         cluster.forget_unused()
         if client is not None:
             await client.close()
@@ -585,7 +604,8 @@ class ClusterConnection:
                     watch.handler(key, obj)
                 except Exception:
                     if not has_raised:
-                        log.exception("the handler of a watch raised", cluster=self.name, watch=watch.name)
+                        about = {"cluster": self.name, "watch": watch.name}
+                        log.exception("the handler of a watch raised", **about)
                     has_raised = True
             if not number % STEP_OBJECTS:
                 await asyncio.sleep(0)
@@ -606,7 +626,9 @@ class ClusterConnection:
     def _set(self, state: State, reason: str, message: str) -> None:
         if state is not self.state:
             self._log_change(state, reason, message)
-        self.state, self.reason, self.message = state, reason, message
+        self.state = state
+        self.reason = reason
+        self.message = message
 
     def _log_change(self, state: State, reason: str, message: str) -> None:
         if self.member.client is not None:
@@ -616,7 +638,8 @@ class ClusterConnection:
         elif state is State.DISCONNECTED and self._has_left:
             log.info("a cluster has left", cluster=self.name)
         elif state is State.DISCONNECTED:
-            log.warning("a cluster is disconnected", cluster=self.name, reason=reason, error=message)
+            about = {"cluster": self.name, "reason": reason}
+            log.warning("a cluster is disconnected", **about, error=message)
 
     def _notify(self, happening: Happening) -> None:
         self._around.turned(self)

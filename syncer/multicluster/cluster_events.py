@@ -33,7 +33,12 @@ class ClusterSource:
     other.
     """
 
-    def __init__(self, name: str, map_cluster: MapCluster | None, probe_failures: Sequence[float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        map_cluster: MapCluster | None,
+        probe_failures: Sequence[float],
+    ) -> None:
         self.name = name
         self._probe_failures = tuple(probe_failures)
         self._map = map_cluster

@@ -18,8 +18,8 @@ class ClusterInformer(Informer):
     """The cache of a resource in a cluster: of all objects, or of a namespace or label selector.
 
     It is filled while its cluster runs, and keeps its objects, indexes and subscribers when the
-    cluster stops. When the cluster runs again, everything is listed again: objects that were deleted
-    meanwhile are removed, and subscribers are notified of each.
+    cluster stops. When the cluster runs again, everything is listed again: objects that were
+    deleted meanwhile are removed, and subscribers are notified of each.
 
     Subscribers are :meth:`add_map_function` and :meth:`add_handler`, indexes are :meth:`add_index`;
     each can be added at any time, and :meth:`forget` removes those of an owner. An index sees the
@@ -117,9 +117,9 @@ class ClusterInformer(Informer):
 
     def is_part_of(self, resource: Resource, key: Key) -> bool:
         """Return True if an object is certainly of this cache, whatever its labels."""
-        return (
-            self.resource == resource and not (self.selector or self.fields) and self.namespace in ("", key.namespace)
-        )
+        if self.selector or self.fields:
+            return False
+        return self.resource == resource and self.namespace in ("", key.namespace)
 
     @property
     def is_used(self) -> bool:
@@ -139,12 +139,16 @@ class ClusterInformer(Informer):
 
         Return False if one raises again.
         """
-        obj = None if self.newcomers.hides(key) else self.get(key)
-        functions = [each for each in self.handlers.map_functions if each.owner == owner and key in each.failed]
-        if obj is not None:
-            for function in functions:
-                function.update(key, obj)
-        return obj is None or not any(key in each.failed for each in functions)
+        if self.newcomers.hides(key):
+            return True
+        obj = self.get(key)
+        if obj is None:
+            return True
+        owned = [each for each in self.handlers.map_functions if each.owner == owner]
+        functions = [each for each in owned if key in each.failed]
+        for function in functions:
+            function.update(key, obj)
+        return not any(key in each.failed for each in functions)
 
     def keep(self, key: Key, obj: Obj) -> Obj:
         """Store an object as its transform leaves it, and return that."""

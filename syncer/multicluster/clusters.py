@@ -27,9 +27,13 @@ class ClusterReader(Protocol):
         """Return a private copy of an object; None if there is none."""
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", selector: Mapping[str, Json] | None = None
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: Mapping[str, Json] | None = None,
     ) -> Sequence[Obj]:
-        """Return private copies of the objects of a namespace (``""``: all) and of a LabelSelector."""
+        """Return private copies of the objects of a namespace (``""``: all) and a LabelSelector."""
 
     async def by_index(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
         """Return private copies of the objects that have a value in an index."""
@@ -60,7 +64,7 @@ class Clusters(Protocol):
         ...
 
     def get_private_key(self, name: str) -> "RSAPrivateKey":
-        """Return the key of a cluster for client certificates: the same while the cluster is known."""
+        """Return the key of a cluster for client certificates, the same while it is known."""
         ...
 
     def get_last_probe_success(self, name: str) -> float | None:

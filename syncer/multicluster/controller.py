@@ -165,9 +165,8 @@ class Controller:
             TypeError: It is no function.
         """
         if not callable(setup):
-            raise TypeError(
-                f"controller {self.name}: what is called for every cluster is no function: {setup!r}",
-            )
+            why = f"what is called for every cluster is no function: {setup!r}"
+            raise TypeError(f"controller {self.name}: {why}")
         self._setups.append(setup)
         for engaged in list(self._engaged.values()):
             self._set_up(engaged, setup)
@@ -187,18 +186,20 @@ class Controller:
         known = self._engaged.get(cluster.name)
         if known is not None:
             if known.cluster.is_kept != cluster.is_kept:
-                raise ClusterNameTaken(
-                    cluster.name,
-                    f"controller {self.name} has a cluster {cluster.name!r} already, which another one "
-                    "would replace: a Manager's cluster and one of a ClusterCache need different names",
+                message = (
+                    f"controller {self.name} has a cluster {cluster.name!r} already, which another "
+                    "one would replace: a Manager's cluster and one of a ClusterCache need "
+                    "different names"
                 )
+                raise ClusterNameTaken(cluster.name, message)
             if known.cluster.is_alias_of(cluster):
                 if known.is_on_hold:
                     known.is_on_hold = False
                     self._settle(known)
                 return
             self.disengage(cluster.name)
-        engaged = self._engaged[cluster.name] = _Engaged(cluster)
+        engaged = _Engaged(cluster)
+        self._engaged[cluster.name] = engaged
         engaged.is_set_up.set()
         self._serve(engaged, cluster.name)
         for setup in self._setups:
@@ -211,7 +212,8 @@ class Controller:
         try:
             with watchdog.WATCHDOG.step(f"controller {self.name}: setup of {cluster}"):
                 setup(cluster)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — not cancelled by us: it isn't async
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
+            # A setup isn't async, so a cancellation is not ours.
             for name, each in self._engaged.items():
                 for informer, owner in each.watches[before.get(name, 0) :]:
                     informer.forget(owner)
@@ -225,7 +227,10 @@ class Controller:
     async def _set_up_again(self, engaged: _Engaged) -> None:
         """Call the setups that have raised for a cluster again, until none does."""
         while engaged.raised_setups:
-            delay = self._queue.backoff(engaged.setup_failures, at_most=self.options.max_retry_delay)
+            delay = self._queue.backoff(
+                engaged.setup_failures,
+                at_most=self.options.max_retry_delay,
+            )
             await asyncio.sleep(delay)
             engaged.setup_failures += 1
             again = engaged.raised_setups
@@ -368,7 +373,10 @@ class Controller:
         self._serve(engaged, name)
 
         def itself(obj: Obj) -> Iterable[Request]:
-            return [Request(name, *key_of(obj), uid_of(obj) if attach_uid else "")]
+            uid = ""
+            if attach_uid:
+                uid = uid_of(obj)
+            return [Request(name, *key_of(obj), uid)]
 
         self._watch(cluster, resource, itself, options)
 
@@ -393,7 +401,9 @@ class Controller:
 
         def owner(obj: Obj) -> Iterable[Request]:
             found = owner_of(obj, owners, cluster=cluster.name, annotation=self.options.annotation)
-            return [] if found is None else [found]
+            if found is None:
+                return []
+            return [found]
 
         self._watch(cluster, resource, owner, options)
 
@@ -475,7 +485,9 @@ class Controller:
             what=f"controller {self.name}: what is watched",
         )
         engaged = self._engaged_as(cluster)
-        informer = resource if isinstance(resource, ClusterInformer) else cluster.informer(resource)
+        if not isinstance(resource, ClusterInformer):
+            resource = cluster.informer(resource)
+        informer = resource
         owner = f"{self.name} {next(_numbers)}"
         engaged.watches.append((informer, owner))
         self._settle(engaged)
@@ -484,7 +496,9 @@ class Controller:
         def mapped(obj: Obj) -> Iterable[Request]:
             with watchdog.WATCHDOG.step(what):
                 try:
-                    return list(requests(obj)) if options.selects(obj) else ()
+                    if not options.selects(obj):
+                        return ()
+                    return list(requests(obj))
                 except asyncio.CancelledError as error:  # it would end the watch
                     raise RuntimeError(f"{what} asked for a result that was cancelled") from error
 
@@ -507,10 +521,11 @@ class Controller:
     def _map_again(self, item: objects.SyncRequest) -> None:
         """Have a watch map an object for which its function or predicate has raised."""
         engaged = self._engaged.get(item.cluster)
-        watches = engaged.watches if engaged is not None else ()
-        informer = next((informer for informer, owner in watches if owner == item.syncer), None)
-        if informer is None or informer.map_again(item.key, owner=item.syncer):
-            self._queue.forget(item)
+        if engaged is not None:
+            for informer, owner in engaged.watches:
+                if owner == item.syncer and not informer.map_again(item.key, owner=owner):
+                    return  # it has raised again, and is asked for again
+        self._queue.forget(item)
 
     def _serve(self, engaged: _Engaged, name: str) -> None:
         """Take requests with the name of a cluster, which wait until the caches of the engaged one
@@ -659,7 +674,8 @@ class Controller:
                 raise
             if item.cluster not in self._names:
                 return
-            if self.options.ignore_lost_clusters and _is_lost(item.cluster, error):
+            is_lost = isinstance(error, NotConnected) and error.cluster == item.cluster
+            if self.options.ignore_lost_clusters and is_lost:
                 self._lost(item, error, is_back=self._holds(item.cluster) != holds)
             else:
                 self._failed(item, error)
@@ -678,7 +694,9 @@ class Controller:
 
     def _holds(self, name: str) -> int:
         engaged = self._engaged.get(name)
-        return engaged.holds if engaged else 0
+        if engaged is None:
+            return 0
+        return engaged.holds
 
     def _lost(self, item: objects.SyncRequest, error: BaseException, *, is_back: bool) -> None:
         """Drop a request whose cluster is lost, or let it wait for a cluster that is held or was so
@@ -699,7 +717,9 @@ class Controller:
 
     def _failed(self, item: objects.SyncRequest, error: BaseException) -> None:
         self._results[item.cluster, "error"] += 1
-        at_least = error.retry_after if isinstance(error, TooMany) else 0.0
+        at_least = 0.0
+        if isinstance(error, TooMany):
+            at_least = error.retry_after
         seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.max_retry_delay)
         about = {
             "cluster": item.cluster,
@@ -721,14 +741,16 @@ class Controller:
             self._log.error("a reconcile raised, will try again", **about, exc_info=error)
 
     def _log_silence(self, error: Unreachable, about: Mapping[str, object]) -> None:
-        """Name a cluster that doesn't answer once in a while: all requests that need it fail alike."""
+        """Warn of a cluster that doesn't answer, once in a while: all its requests fail alike."""
         since, others = self._silent.get(error.cluster, (-inf, 0))
         if self._clock() - since < SILENCE_SECONDS:
-            self._silent[error.cluster] = since, others + 1
+            self._silent[error.cluster] = (since, others + 1)
             self._log.debug("a reconcile failed, will try again", **about, error=str(error))
             return
-        self._silent[error.cluster] = self._clock(), 0
-        more = {"others_before": others} if others else {}
+        self._silent[error.cluster] = (self._clock(), 0)
+        more = {}
+        if others:
+            more["others_before"] = others
         self._log.warning("a reconcile failed, will try again", **about, error=str(error), **more)
 
     def _ended(self, item: objects.SyncRequest, since: float, task: "asyncio.Task[None]") -> None:
@@ -744,12 +766,9 @@ def _kind(result: Result) -> str:
     """Return the result as controller-runtime's metrics call it."""
     if result.requeue_after > 0:
         return "requeue_after"
-    return "requeue" if result.requeue else "success"
-
-
-def _is_lost(cluster: str, error: BaseException) -> bool:
-    """Return True if an error says that a cluster is lost."""
-    return isinstance(error, NotConnected) and error.cluster == cluster
+    if result.requeue:
+        return "requeue"
+    return "success"
 
 
 def _item(request: Request, controller: str) -> objects.SyncRequest:
@@ -757,9 +776,14 @@ def _item(request: Request, controller: str) -> objects.SyncRequest:
 
     A uid stands where the host's key is otherwise, so that items differ by it.
     """
-    uid = Key("", request.uid) if request.uid else None
+    uid = None
+    if request.uid:
+        uid = Key("", request.uid)
     return objects.SyncRequest(request.cluster, controller, request.key, uid)
 
 
 def _request(item: objects.SyncRequest) -> Request:
-    return Request(item.cluster, *item.key, item.host_key.name if item.host_key else "")
+    uid = ""
+    if item.host_key is not None:
+        uid = item.host_key.name
+    return Request(item.cluster, *item.key, uid)

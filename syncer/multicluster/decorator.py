@@ -1,4 +1,4 @@
-"""A controller that keeps something on objects that others make: a label, an annotation, a default."""
+"""A controller that keeps a label, an annotation or a default on objects that others make."""
 
 import copy
 from collections.abc import Callable

@@ -45,7 +45,7 @@ class CallbackTimeout(SyncerError):
 
 
 class CannotStart(SyncerError):
-    """The controllers of a cluster can't be started; ``__cause__`` is the reason, if it is known."""
+    """The controllers of a cluster can't be started; ``__cause__`` is the reason, if known."""
 
 
 class StillRunning(SyncerError):

@@ -36,11 +36,15 @@ def installed_factories(names: Collection[str] | None = None) -> Sequence[Contro
     Raises:
         PluginError: There is none of a name, there are several, or it can't be imported or called.
     """
-    return [_loaded(name) for name in (known_factories() if names is None else names)]
+    if names is None:
+        names = known_factories()
+    return [_loaded(name) for name in names]
 
 
 def _loaded(name: str) -> ControllerFactory:
-    points = {(point.value, origin_of(point)): point for point in entry_points(group=GROUP, name=name)}
+    points = {}
+    for each in entry_points(group=GROUP, name=name):
+        points[each.value, origin_of(each)] = each
     if not points:
         known = ", ".join(known_factories()) or "none"
         why = "no installed package offers such a factory of controllers"
@@ -57,4 +61,6 @@ def _loaded(name: str) -> ControllerFactory:
 
 
 def _faults(plugin: Any) -> Sequence[Fault]:
-    return [] if callable(plugin) else [Fault(f"is no function of a Spawned, but {plugin!r}")]
+    if callable(plugin):
+        return []
+    return [Fault(f"is no function of a Spawned, but {plugin!r}")]

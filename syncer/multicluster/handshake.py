@@ -16,7 +16,12 @@ from syncer.multicluster.kinds import PODS
 from syncer.multicluster.logins import CannotConnect, Reason
 
 
-async def greet(name: str, client: Client, transport: Transport, options: ClusterCacheOptions) -> None:
+async def greet(
+    name: str,
+    client: Client,
+    transport: Transport,
+    options: ClusterCacheOptions,
+) -> None:
     """Ask the API server of a cluster for its root, and whether it serves Nodes.
 
     Raises:
@@ -26,16 +31,23 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
     if error is not None:
         raise CannotConnect(reason_of(error), str(error))
     try:
-        served = (await client.fetch("/api/v1")).get("resources") or []
+        served = (await client.fetch("/api/v1")).get("resources")
     except Unauthorized as error:
         raise CannotConnect(Reason.UNAUTHORIZED, str(error)) from error
     except (ClusterError, DecodeError) as error:
-        raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} can't be discovered: {error}") from error
+        why = f"cluster {name} can't be discovered: {error}"
+        raise CannotConnect(Reason.UNREACHABLE, why) from error
+    if not isinstance(served, list):
+        served = []
     if not any(isinstance(each, Mapping) and each.get("name") == "nodes" for each in served):
         raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} serves no nodes")
 
 
-async def probe(client: Client, transport: Transport, options: ClusterCacheOptions) -> ClusterError | None:
+async def probe(
+    client: Client,
+    transport: Transport,
+    options: ClusterCacheOptions,
+) -> ClusterError | None:
     """Ask whether an API server answers and accepts the credentials; return the error, if any.
 
     The requests are sent over ``transport``; the error names the cluster as ``client`` does.
@@ -49,7 +61,10 @@ async def probe(client: Client, transport: Transport, options: ClusterCacheOptio
 
 
 async def _error_of(
-    path: str, client: Client, transport: Transport, options: ClusterCacheOptions
+    path: str,
+    client: Client,
+    transport: Transport,
+    options: ClusterCacheOptions,
 ) -> ClusterError | None:
     failed = FailedRequest(client.name, client.side, f"get {path} from")
     request = HttpRequest("GET", path, timeout=options.probe_timeout, urgent=True)
@@ -94,7 +109,8 @@ async def is_here(client: Client, environ: Mapping[str, str]) -> bool:
     except NotFound:
         return False
     except (ClusterError, DecodeError) as error:
-        raise CannotConnect(Reason.UNREACHABLE, f"our own Pod can't be looked for: {error}") from error
+        why = f"our own Pod can't be looked for: {error}"
+        raise CannotConnect(Reason.UNREACHABLE, why) from error
     return bool(pod["metadata"].get("uid") == uid)
 
 
@@ -107,5 +123,6 @@ def from_inside(login: Login, environ: Mapping[str, str]) -> Login:
     try:
         inside = kubeconfig.in_cluster(environ)
     except ConfigError as error:
-        raise CannotConnect(Reason.UNREACHABLE, f"this process runs in the cluster, but: {error}") from error
+        why = f"this process runs in the cluster, but: {error}"
+        raise CannotConnect(Reason.UNREACHABLE, why) from error
     return replace(login, endpoint=inside.endpoint, ca=inside.ca, insecure=False)

@@ -104,7 +104,7 @@ class Lifecycles(Generic[T]):
         While the version stays the same, what runs goes on undisturbed, and the cluster is that of
         its next begin. Another version ends it, and then the cluster begins.
         """
-        self._wanted[name] = cluster, version
+        self._wanted[name] = (cluster, version)
         lifecycle = self._lifecycles.get(name)
         if lifecycle is None:
             self._begin(name)
@@ -196,4 +196,5 @@ class Lifecycles(Generic[T]):
         try:
             self._failed(name, cluster, failure, seconds)
         except Exception:  # its cluster must run again all the same
-            log.exception("the report of a failed cluster raised", cluster=name, failure=str(failure))
+            text = "the report of a failed cluster raised"
+            log.exception(text, cluster=name, failure=str(failure))

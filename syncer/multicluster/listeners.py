@@ -188,9 +188,8 @@ class MultiClusterSyncer:
             TypeError: The class has no resource.
         """
         if not isinstance(getattr(self, "resource", None), Resource):
-            raise TypeError(
-                f"{type(self).__name__} has no `resource`: name a Resource(api_version, kind, plural)",
-            )
+            instead = "name a Resource(api_version, kind, plural)"
+            raise TypeError(f"{type(self).__name__} has no `resource`: {instead}")
         self.host = host
         self.downward = Controller(self.reconcile, options)
         upward = options or ControllerOptions()
@@ -348,7 +347,10 @@ class ListenedClusters:
         for listener in self._listeners:
             if isinstance(listener, ConnectionListener):
                 try:
-                    (listener.hold_cluster if is_on_hold else listener.resume_cluster)(cluster)
+                    if is_on_hold:
+                        listener.hold_cluster(cluster)
+                    else:
+                        listener.resume_cluster(cluster)
                 except Exception:  # nor here
                     log.exception(
                         "a listener raised",

@@ -15,8 +15,12 @@ from syncer.api.errors import ConfigError, SyncerError
 from syncer.clusters.kubeconfig import Kubeconfig, through_proxy
 from syncer.clusters.login import Login, Material
 
-#: The most bytes of a kubeconfig, its most keys, values and sections, and how deep these are.
-LARGEST, MOST_PARTS, DEEPEST = 256 << 10, 2000, 20
+#: Most bytes of a kubeconfig.
+LARGEST = 256 << 10
+#: Most keys, values and sections of a kubeconfig.
+MOST_PARTS = 2000
+#: Most sections of a kubeconfig within each other.
+DEEPEST = 20
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -139,7 +143,9 @@ def _embedded(login: Login, folder: Path, files: Mapping[str, bytes]) -> Login:
     beside = {folder / name: content for name, content in files.items()}
 
     def content(given: Material) -> Material:
-        return Material(beside[given.path]) if given.path in beside else given
+        if given.path not in beside:
+            return given
+        return Material(beside[given.path])
 
     made = replace(
         login,
@@ -148,7 +154,8 @@ def _embedded(login: Login, folder: Path, files: Mapping[str, bytes]) -> Login:
         key=content(login.key),
     )
     if made.token_file in beside:
-        made = replace(made, token=beside[made.token_file].decode("ascii").strip(), token_file=None)
+        token = beside[made.token_file].decode("ascii").strip()
+        made = replace(made, token=token, token_file=None)
     return made
 
 
@@ -161,9 +168,11 @@ def _refused(login: Login) -> str:
     if login.token_file or login.ca.path or login.certificate.path or login.key.path:
         return "it names a file of this machine. Embed its content (…-data, token)."
     if login.insecure:
-        return "insecure-skip-tls-verify lets anybody be the server. Give certificate-authority-data."
+        why = "insecure-skip-tls-verify lets anybody be the server"
+        return f"{why}. Give certificate-authority-data."
     if not login.endpoint.tls:
         return "its server is reached without TLS. Give an https URL."
     if login.endpoint.proxy is not None:
-        return "proxy-url connects to any address without TLS. Leave it out; HTTPS_PROXY of this process is used."
+        why = "proxy-url connects to any address without TLS"
+        return f"{why}. Leave it out; HTTPS_PROXY of this process is used."
     return ""

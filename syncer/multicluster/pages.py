@@ -72,12 +72,14 @@ class ControllerCollector(Collector):
 
 
 def _together(
-    controllers: Sequence[Controller], read: Callable[[Controller], Mapping[tuple[str, ...], int]]
+    controllers: Sequence[Controller],
+    read: Callable[[Controller], Mapping[tuple[str, ...], int]],
 ) -> Mapping[tuple[str, ...], int]:
-    """Return the sums of what is read of controllers, by their name and the labels that were read."""
+    """Return the sums of the numbers of controllers, by their name and the labels of a number."""
     sums = Counter[tuple[str, ...]]()
     for each in controllers:
-        sums.update({(each.name, *labels): number for labels, number in read(each).items()})
+        for labels, number in read(each).items():
+            sums[each.name, *labels] += number
     return sums
 
 
@@ -110,7 +112,7 @@ def checks_of(
 
 
 def _waits(controller: Controller, name: str) -> str | None:
-    """Return why a controller doesn't work in a cluster, or works there from caches that are old."""
+    """Return why a controller doesn't work in a cluster, or works there from old caches."""
     if not controller.is_set_up(name):
         return f"a setup of controller {controller.name} raised there, and is tried again"
     if not controller.is_ready(name):
@@ -124,11 +126,18 @@ def _lost(status: ClusterStatus) -> str | None:
     """Return what a page for anybody says of a connection: no address and no user is in it."""
     if status.state is State.CONNECTED:
         return None
-    return f"not connected ({status.reason})" if status.reason else "not connected"
+    if not status.reason:
+        return "not connected"
+    return f"not connected ({status.reason})"
 
 
 def serve_pages(
-    stack: ExitStack, *, metrics: str, health: str, registry: CollectorRegistry, checks: Checks
+    stack: ExitStack,
+    *,
+    metrics: str,
+    health: str,
+    registry: CollectorRegistry,
+    checks: Checks,
 ) -> dict[str, int]:
     """Serve the pages at addresses such as ``:8080`` until the stack is left; return the ports, by
     setting.
@@ -141,7 +150,8 @@ def serve_pages(
         ("metrics_address", metrics, metrics_app(registry)),
         ("health_address", health, checks.app()),
     ):
-        if (server := serve(address, app, setting=setting)) is not None:
+        server = serve(address, app, setting=setting)
+        if server is not None:
             stack.callback(server.close)
             ports[setting] = server.port
     return ports

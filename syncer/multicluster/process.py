@@ -246,7 +246,10 @@ class Manager:
                 self._run_clusters()
                 for cache in self._caches:
                     self._tasks.create_task(cache.run())
-                await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
+                if self._lease is None:
+                    await self._run_controllers()
+                else:
+                    await self._lease.lead(self._run_controllers)
         except ExceptionGroup as group:
             first, *others = _errors_in(group)
             for other in others:

@@ -113,6 +113,10 @@ def _member(given: ProvidedCluster | Login) -> ProvidedCluster:
     return ProvidedCluster(read=read, version=given)
 
 
+#: Clusters by their names.
+ProvidedClusters = Mapping[str, ProvidedCluster]
+
+
 class CallableProvider:
     """Clusters as a function returns them, asked at intervals, in seconds.
 
@@ -122,7 +126,7 @@ class CallableProvider:
 
     def __init__(
         self,
-        members: Callable[[], Awaitable[Mapping[str, ProvidedCluster]] | Mapping[str, ProvidedCluster]],
+        members: Callable[[], Awaitable[ProvidedClusters] | ProvidedClusters],
         *,
         name: str = "",
         interval: float = LOOK_SECONDS,
@@ -136,19 +140,20 @@ class CallableProvider:
     async def run(self, fleet: Fleet) -> None:
         """Tell the fleet of all changes."""
         what = f"{name_of(self._members)} of provider {self.name}"
-        known: Mapping[str, ProvidedCluster] = {}
+        known: ProvidedClusters = {}
         while True:
             try:
                 found = await call(self._members, what=what, timeout=self._timeout)
             except Exception as error:  # noqa: BLE001  (whatever it raises, the clusters stay)
-                log.warning("a provider can't list its clusters", provider=self.name, error=str(error))
+                text = "a provider can't list its clusters"
+                log.warning(text, provider=self.name, error=str(error))
             else:
                 report(fleet, known, found)
                 known = found
             await asyncio.sleep(self._interval)
 
 
-def report(fleet: Fleet, known: Mapping[str, ProvidedCluster], found: Mapping[str, ProvidedCluster]) -> None:
+def report(fleet: Fleet, known: ProvidedClusters, found: ProvidedClusters) -> None:
     """Tell a fleet of the differences between two sets of clusters."""
     for name in known.keys() - found.keys():
         fleet.remove(name)
@@ -190,7 +195,7 @@ class ContextsProvider(CallableProvider):
         self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
-    async def _contexts(self) -> Mapping[str, ProvidedCluster]:
+    async def _contexts(self) -> ProvidedClusters:
         files = find_files(self._path, self._environ)
         if not files:
             hint = "Name one, or set KUBECONFIG."
@@ -230,7 +235,7 @@ class FolderProvider(CallableProvider):
         self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
-    async def _files(self) -> Mapping[str, ProvidedCluster]:
+    async def _files(self) -> ProvidedClusters:
         if not self._folder.is_dir():
             raise ConfigError(Problem("no such folder", file=str(self._folder)))
 
@@ -243,7 +248,11 @@ class FolderProvider(CallableProvider):
 
 
 def _reader(
-    files: Sequence[Path], context: str, environ: Mapping[str, str], *, trusted: bool
+    files: Sequence[Path],
+    context: str,
+    environ: Mapping[str, str],
+    *,
+    trusted: bool,
 ) -> Callable[[], Awaitable[Login]]:
     def read_files() -> Login:
         return of_files(files, context=context, environ=environ, trusted=trusted)

@@ -31,7 +31,13 @@ class Recorder:
             clock=self._loop.time,
         )
 
-    def event(self, obj: Obj, type: EventType, reason: str, message: str) -> None:  # noqa: A002 — as in an Event
+    def event(
+        self,
+        obj: Obj,
+        type: EventType,  # noqa: A002 — as in an Event
+        reason: str,
+        message: str,
+    ) -> None:
         """Record an event about an object, on any thread.
 
         ``obj`` has ``apiVersion`` and ``kind``; only its identity is used. ``reason`` is a word in
@@ -42,7 +48,9 @@ class Recorder:
         """
         if type not in ("Normal", "Warning"):
             raise ValueError(f"an Event is Normal or Warning, not {type}")
-        record = self._events.normal if type == "Normal" else self._events.warning
+        record = self._events.normal
+        if type == "Warning":
+            record = self._events.warning
         resource = Resource(obj["apiVersion"], obj["kind"], "")
         if _running_loop() is self._loop:
             record(resource, obj, reason, message)

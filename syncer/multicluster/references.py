@@ -107,7 +107,9 @@ def owner_of(
     for each in obj["metadata"].get("ownerReferences") or ():
         if each.get("controller") is True:
             if _is_of(each.get("apiVersion"), each.get("kind"), owners):
-                namespace = obj["metadata"].get("namespace", "") if owners.namespaced else ""
+                namespace = ""
+                if owners.namespaced:
+                    namespace = obj["metadata"].get("namespace", "")
                 return Request(cluster, namespace, each["name"])
             return None
     reference = ControllerReference.of(obj, annotation=annotation)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 
 from syncer.api.errors import Unreachable
 from syncer.clusters.client import Client
+from syncer.clusters.codec import DecodeError
 from syncer.clusters.connection import ConnectionSettings, client
 from syncer.clusters.rate_limit import RateLimited
 from syncer.multicluster import watchdog
@@ -32,11 +33,15 @@ from syncer.observe.logs import get_logger
 
 T = TypeVar("T")
 
-#: Default seconds in which controllers have to start, and to end.
-START_SECONDS, STOP_SECONDS = 60.0, 30.0
-#: Seconds between attempts to start controllers again whose cluster has moved: at most the first,
-#: doubled up to the last, each time a random part of it.
-FIRST_ATTEMPT, LAST_ATTEMPT = 1.0, 60.0
+#: Default seconds in which controllers have to start.
+START_SECONDS = 60.0
+#: Default seconds in which controllers have to end.
+STOP_SECONDS = 30.0
+#: Seconds between attempts to start controllers again whose cluster has moved: at most this for the
+#: first, doubled each time, and a random part of it.
+FIRST_ATTEMPT = 1.0
+#: Most seconds between two of these attempts.
+LAST_ATTEMPT = 60.0
 BACKOFF = Backoff(first=FIRST_ATTEMPT, last=LAST_ATTEMPT)
 
 log = get_logger(__name__)
@@ -158,7 +163,7 @@ class ClusterRegistry:
             ClusterNameTaken: The name is taken.
             ClusterNotFound: They were stopped before they had started.
             ConfigError: The kubeconfig can't be used.
-            ClusterError: The cluster refuses the first request, or doesn't answer.
+            ClusterError: The cluster refuses the first request, or doesn't answer as an API server.
             CannotStart: The caches aren't filled in time, or a factory raised.
         """
         if name in self._stacks:
@@ -342,13 +347,13 @@ class ClusterRegistry:
         """Start controllers, and return once their caches are filled.
 
         Raises:
-            ClusterError: The cluster refuses the first request, or doesn't answer.
+            ClusterError: The cluster refuses the first request, or doesn't answer as an API server.
             CannotStart: The caches aren't filled in time, or a factory raised.
         """
         limit = asyncio.timeout(self._start_timeout)
         try:
             async with limit:
-                await cluster.client.fetch("/version")
+                await _greet(cluster)
                 await self._make(stack, cluster, controllers)
                 manager = Manager(foreign=[self.manage])
                 for controller in controllers:
@@ -374,7 +379,11 @@ class ClusterRegistry:
         try:
             for factory in self._factories:
                 stack.factory = f"factory {name_of(factory)} of cluster {stack.name}"
-                controllers.append(await _made(factory, spawned, stack.factory))
+                with watchdog.WATCHDOG.step(stack.factory):
+                    made = factory(spawned)
+                if not isinstance(made, Controller):
+                    made = await watchdog.WATCHDOG.steps_of(made, stack.factory)
+                controllers.append(made)
         except Exception as error:
             message = f"cluster {stack.name}: a controller can't be made: {error}"
             raise CannotStart(message) from error
@@ -433,12 +442,17 @@ class ClusterRegistry:
             del self._stacks[stack.name]
 
 
-async def _made(factory: ControllerFactory, of: Spawned, what: str) -> Controller:
-    with watchdog.WATCHDOG.step(what):
-        made = factory(of)
-    if isinstance(made, Controller):
-        return made
-    return await watchdog.WATCHDOG.steps_of(made, what)
+async def _greet(cluster: Cluster) -> None:
+    """Send the first request to a cluster.
+
+    Raises:
+        ClusterError: The cluster refuses it, or doesn't answer, or not as an API server.
+    """
+    try:
+        await cluster.client.fetch("/version")
+    except DecodeError as error:
+        why = f"cluster {cluster.name}: its version can't be read: {error}"
+        raise Unreachable(why, cluster=cluster.name) from error
 
 
 async def _filled(stack: _Stack, task: "asyncio.Task[None]", controllers: list[Controller]) -> None:

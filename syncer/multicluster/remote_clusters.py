@@ -12,6 +12,7 @@ import copy
 import hashlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
@@ -40,8 +41,10 @@ from syncer.translate.times import written
 
 #: The finalizer of an object whose controllers run.
 FINALIZER = "vsyncer.dev/remote-cluster"
-#: The conditions of an object: its controllers run, its agent is installed.
-READY, INSTALLED = "Ready", "Installed"
+#: The condition of an object that its controllers run.
+READY = "Ready"
+#: The condition of an object that its agent is installed.
+INSTALLED = "Installed"
 #: Default seconds in which an agent has to be installed, or uninstalled.
 AGENT_SECONDS = 300.0
 #: Seconds after which it is looked whether controllers still run.
@@ -111,16 +114,14 @@ class RemoteClusters:
         self._resource = resource
         self._environ = os.environ if environ is None else environ
         self._connect = connect
-        #: The credentials of the clients of spawned clusters; None if they can't be renewed.
-        self._credentials: dict[str, LoginCredentials | None] = {}
         self._secrets = secrets
         self._finalizer = finalizer
         self._agent = agent
         self._agent_timeout = agent_timeout
         self._namespaces = frozenset(namespaces)
         self._manage = registry.manage
-        #: The checksum of the kubeconfig that each spawned cluster has.
-        self._spawned: dict[str, str] = {}
+        #: The kubeconfigs of the spawned clusters.
+        self._spawned: dict[str, _Spawned] = {}
         #: The checksum of the kubeconfig, and the generation of the object, that the agent of each
         #: cluster has.
         self._installed: dict[str, tuple[str, int]] = {}
@@ -147,14 +148,31 @@ class RemoteClusters:
             await self._stop(name)
             return Result()
         if is_deleting(obj):
-            await self._stop(name)
-            if has_finalizer(obj, self._finalizer):
-                if self._agent is not None and _condition(obj, INSTALLED) is not None:
-                    await self._uninstall(name, obj, self._agent)
-                await remove_finalizer(self._manage, self._resource, obj, self._finalizer)
+            await self._reconcile_delete(name, obj)
             return Result()
         obj = await add_finalizer(self._manage, self._resource, obj, self._finalizer)
+        return await self._reconcile_normal(name, obj)
 
+    async def _reconcile_delete(self, name: str, obj: Obj) -> None:
+        """Stop the controllers of an object that is being deleted, uninstall its agent, and remove
+        the finalizer.
+
+        Raises:
+            NotInstalled: The agent can't be uninstalled; the condition says why.
+        """
+        await self._stop(name)
+        if not has_finalizer(obj, self._finalizer):
+            return
+        if self._agent is not None and _condition(obj, INSTALLED) is not None:
+            await self._uninstall(name, obj, self._agent)
+        await remove_finalizer(self._manage, self._resource, obj, self._finalizer)
+
+    async def _reconcile_normal(self, name: str, obj: Obj) -> Result:
+        """Install the agent of an object's cluster, start its controllers, and report both.
+
+        Raises:
+            SyncerError: As :meth:`reconcile`.
+        """
         conditions: list[_Condition] = []
         try:
             kubeconfig = self._kubeconfig(obj)
@@ -185,14 +203,41 @@ class RemoteClusters:
         return Result(requeue_after=LOOK_SECONDS)
 
     async def _spawn(self, name: str, kubeconfig: bytes) -> None:
-        checksum = _checksum(kubeconfig)
+        """Start the controllers of a cluster, unless they run with this kubeconfig.
+
+        Raises:
+            CannotConnect: The kubeconfig can't be used.
+            SyncerError: As for :meth:`ClusterRegistry.replace`.
+        """
         status = self._registry.status().get(name)
         is_running = status is not None and status.state is StackState.RUNNING
-        is_current = is_running and (self._spawned.get(name) == checksum or self._renewed(name, kubeconfig))
-        if not is_current:
-            client, self._credentials[name] = self._opened(name, kubeconfig)
-            await self._registry.replace(name, client)
-        self._spawned[name] = checksum
+        if is_running and self._uses(name, kubeconfig):
+            return
+        client, credentials = self._opened(name, kubeconfig)
+        await self._registry.replace(name, client)
+        self._spawned[name] = _Spawned(_checksum(kubeconfig), credentials)
+
+    def _uses(self, name: str, kubeconfig: bytes) -> bool:
+        """Return True if a running cluster has this kubeconfig, or its credentials were renewed
+        from it in place.
+
+        Raises:
+            CannotConnect: The kubeconfig can't be used.
+        """
+        spawned = self._spawned.get(name)
+        if spawned is None:
+            return False
+        checksum = _checksum(kubeconfig)
+        if spawned.checksum == checksum:
+            return True
+        if spawned.credentials is None:
+            return False
+        login = self._login(name, kubeconfig)
+        if not login.renews(spawned.credentials.login):
+            return False
+        spawned.credentials.use(login)
+        spawned.checksum = checksum
+        return True
 
     def _login(self, name: str, kubeconfig: bytes) -> Login:
         return parsed(kubeconfig, source=f"the Secret of {name}", environ=self._environ)
@@ -204,25 +249,13 @@ class RemoteClusters:
         credentials = LoginCredentials(self._login(name, kubeconfig))
         return client_of(credentials, name=name), credentials
 
-    def _renewed(self, name: str, kubeconfig: bytes) -> bool:
-        """Renew the credentials of a running client in place; return False if it can't be done so."""
-        credentials = self._credentials.get(name)
-        if credentials is None:
-            return False
-        login = self._login(name, kubeconfig)
-        if not login.renews(credentials.login):
-            return False
-        credentials.use(login)
-        return True
-
     async def _stop(self, name: str) -> None:
         with contextlib.suppress(ClusterNotFound):
             await self._registry.stop(name)
-        for known in (self._spawned, self._credentials, self._installed):
-            known.pop(name, None)
+        self._spawned.pop(name, None)
+        self._installed.pop(name, None)
 
-    # -- the agent
-    # -----------------------------------------------------------------------------------
+    # -- the agent ---------------------------------------------------------------------------------
 
     async def _install(self, name: str, obj: Obj, kubeconfig: bytes, agent: Agent) -> "_Condition":
         """Install the agent, unless it is installed like this, and return the condition about it.
@@ -230,7 +263,8 @@ class RemoteClusters:
         Raises:
             CannotConnect: The kubeconfig can't be used.
         """
-        wanted = _checksum(kubeconfig), int(obj["metadata"].get("generation", 0))
+        generation = int(obj["metadata"].get("generation", 0))
+        wanted = (_checksum(kubeconfig), generation)
         if self._installed.get(name) != wanted:
             self._installed.pop(name, None)
             async with self._client(name, kubeconfig) as client:
@@ -252,14 +286,13 @@ class RemoteClusters:
             async with self._client(name, self._kubeconfig(obj)) as client:
                 await self._call(agent.uninstall, name, client, obj)
         except Exception as error:
-            reason = error.reason if isinstance(error, CannotConnect) else type(error).__name__
-            await self._report(
-                obj,
-                _Condition(INSTALLED, "Unknown", reason, f"it can't be uninstalled: {error}"),
-            )
-            raise NotInstalled(
-                f"the agent of cluster {name} can't be uninstalled: {error}",
-            ) from error
+            reason = type(error).__name__
+            if isinstance(error, CannotConnect):
+                reason = error.reason
+            message = f"it can't be uninstalled: {error}"
+            await self._report(obj, _Condition(INSTALLED, "Unknown", reason, message))
+            why = f"the agent of cluster {name} can't be uninstalled: {error}"
+            raise NotInstalled(why) from error
 
     async def _call(
         self,
@@ -273,13 +306,8 @@ class RemoteClusters:
         Raises:
             CallbackTimeout: It hasn't returned in time.
         """
-        await call(
-            method,
-            client,
-            obj,
-            what=f"{name_of(method)} of cluster {name}",
-            timeout=self._agent_timeout,
-        )
+        what = f"{name_of(method)} of cluster {name}"
+        await call(method, client, obj, what=what, timeout=self._agent_timeout)
 
     @contextlib.asynccontextmanager
     async def _client(self, name: str, kubeconfig: bytes) -> AsyncIterator[Client]:
@@ -289,14 +317,25 @@ class RemoteClusters:
         finally:
             await client.close()
 
-    # -- inside
-    # --------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _kubeconfig(self, obj: Obj) -> bytes:
-        key, entry = _secret_of(obj), str(_reference(obj).get("key", ""))
-        allowed = self._namespaces_of(obj)
+        """Return the kubeconfig of an object's cluster, from the Secret that it names.
+
+        Raises:
+            CannotConnect: There is none, or the object may not name that Secret.
+        """
+        key = _secret_of(obj)
+        entry = str(_reference(obj).get("key", ""))
+        allowed = self._namespaces
+        own = key_of(obj).namespace or self._secrets.namespace
+        if not allowed and own:
+            allowed = frozenset([own])
+
         if not key.namespace or key.namespace not in allowed:
-            instead = f"but only of: {', '.join(sorted(allowed))}" if allowed else "as no namespaces are listed"
+            instead = "as no namespaces are listed"
+            if allowed:
+                instead = f"but only of: {', '.join(sorted(allowed))}"
             why = f"Secrets of namespace {key.namespace!r} are not read for it, {instead}"
             raise CannotConnect(Reason.REFUSED, why)
         secret = self._secrets.get(key)
@@ -308,15 +347,8 @@ class RemoteClusters:
         try:
             return base64.b64decode(data, validate=True)
         except (binascii.Error, TypeError, ValueError):
-            raise CannotConnect(
-                Reason.KEY_MISSING,
-                f"key {entry!r} of Secret {key} is no base64",
-            ) from None
-
-    def _namespaces_of(self, obj: Obj) -> frozenset[str]:
-        """Return the namespaces whose Secrets an object may name."""
-        own = key_of(obj).namespace or self._secrets.namespace
-        return self._namespaces or frozenset([own] if own else [])
+            why = f"key {entry!r} of Secret {key} is no base64"
+            raise CannotConnect(Reason.KEY_MISSING, why) from None
 
     def _users(self, secret: Obj) -> Iterable[Request]:
         """Return the requests of the objects that name a Secret."""
@@ -329,16 +361,26 @@ class RemoteClusters:
         status = after.setdefault("status", {})
         for condition in conditions:
             before = _condition(obj, condition.type)
-            has_changed = before is None or before.get("status") != condition.status
-            since = None if before is None or has_changed else before.get("lastTransitionTime")
-            others = [each for each in status.get("conditions") or [] if each.get("type") != condition.type]
-            now: Obj = {
-                **condition._asdict(),
-                "lastTransitionTime": since or written(datetime.now(UTC)),
-            }
-            status["conditions"] = [*others, now]
+            since = None
+            if before is not None and before.get("status") == condition.status:
+                since = before.get("lastTransitionTime")
+            current: Obj = condition._asdict()
+            current["lastTransitionTime"] = since or written(datetime.now(UTC))
+
+            known: list[Obj] = status.get("conditions") or []
+            others = [each for each in known if each.get("type") != condition.type]
+            status["conditions"] = [*others, current]
         status["observedGeneration"] = obj["metadata"].get("generation", 0)
         return await write_changes(self._manage, self._resource, obj, after)
+
+
+@dataclass(slots=True)
+class _Spawned:
+    """The kubeconfig of a spawned cluster."""
+
+    checksum: str
+    #: The credentials of its client; None if they can't be renewed in place.
+    credentials: LoginCredentials | None
 
 
 class _Condition(NamedTuple):
@@ -372,13 +414,16 @@ def _checksum(kubeconfig: bytes) -> str:
 def _reference(obj: Obj) -> Obj:
     found: Json = obj
     for name in ("spec", "kubeConfig", "secretRef"):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+        if not isinstance(found, dict):
+            return {}
+        found = found.get(name)
+    if not isinstance(found, dict):
+        return {}
+    return found
 
 
 def _secret_of(obj: Obj) -> Key:
     reference = _reference(obj)
-    return Key(
-        str(reference.get("namespace") or key_of(obj).namespace),
-        str(reference.get("name", "")),
-    )
+    namespace = str(reference.get("namespace") or key_of(obj).namespace)
+    name = str(reference.get("name", ""))
+    return Key(namespace, name)

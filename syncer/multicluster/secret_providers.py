@@ -37,8 +37,10 @@ log = get_logger(__name__)
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 #: The end of the name of the one with its kubeconfig.
 _SUFFIX = "-kubeconfig"
-#: The label of kubeconfig Secrets of multicluster-runtime, and its key.
-KUBECONFIG_LABEL, KUBECONFIG_KEY = "sigs.k8s.io/multicluster-runtime-kubeconfig=true", "kubeconfig"
+#: The label of kubeconfig Secrets of multicluster-runtime.
+KUBECONFIG_LABEL = "sigs.k8s.io/multicluster-runtime-kubeconfig=true"
+#: The key of the kubeconfig in these Secrets.
+KUBECONFIG_KEY = "kubeconfig"
 
 
 class _SecretReader(ABC):
@@ -107,7 +109,8 @@ class _SecretReader(ABC):
         """Return a function that reads a Secret live."""
 
         async def read() -> Login:
-            return await read_login(self.management.client, secret, key=self.key, environ=self._environ)
+            client = self.management.client
+            return await read_login(client, secret, key=self.key, environ=self._environ)
 
         return read
 
@@ -222,7 +225,7 @@ class ClusterApiProvider(_SecretReader):
         for namespace in self._namespaces:
             clusters = self.management.informer(self._clusters, namespace=namespace)
             secrets = self.management.informer(SECRETS, namespace=namespace, selector=CLUSTER_NAME)
-            self._caches[namespace] = clusters, secrets
+            self._caches[namespace] = (clusters, secrets)
             yield clusters, "cluster"
             yield secrets, "secret"
 
@@ -240,9 +243,12 @@ class ClusterApiProvider(_SecretReader):
             return None
         secret_key = Key(cluster.namespace, f"{cluster.name}{_SUFFIX}")
         secret = secrets.get(secret_key)
+        version = None
+        if secret is not None:
+            version = secret.get("data")  # with the files beside the kubeconfig
         return ProvidedCluster(
             read=self._reader(secret_key),
-            version=secret.get("data") if secret else None,  # with the files beside the kubeconfig
+            version=version,
             labels=labels_of(found),
             namespaces=self._namespaces[cluster.namespace],
             ready=_is_provisioned(found),
@@ -252,7 +258,7 @@ class ClusterApiProvider(_SecretReader):
 def _is_provisioned(cluster: Obj) -> bool:
     """Return True if a cluster has its infrastructure."""
     status = cluster.get("status") or {}
-    initialization = status.get("initialization") or {}
-    return bool(
-        status.get("infrastructureReady") or initialization.get("infrastructureProvisioned")  # since v1beta2
-    )
+    if status.get("infrastructureReady"):
+        return True
+    initialization = status.get("initialization") or {}  # since v1beta2
+    return bool(initialization.get("infrastructureProvisioned"))

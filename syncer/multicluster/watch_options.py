@@ -31,12 +31,14 @@ class WatchOptions:
 
     def selects(self, obj: Obj) -> bool:
         """Return True if an object fulfils the conditions."""
-        return (
-            (not self.namespaces or obj["metadata"].get("namespace", "") in self.namespaces)
-            and (self.labels is None or selectors.matches(self.labels, labels_of(obj)))
-            and (self.annotations is None or selectors.matches(self.annotations, annotations_of(obj)))
-            and (self.predicate is None or self.predicate(obj))
-        )
+        if self.namespaces and obj["metadata"].get("namespace", "") not in self.namespaces:
+            return False
+        if self.labels is not None and not selectors.matches(self.labels, labels_of(obj)):
+            return False
+        annotations = self.annotations
+        if annotations is not None and not selectors.matches(annotations, annotations_of(obj)):
+            return False
+        return self.predicate is None or self.predicate(obj)
 
 
 EVERYTHING = WatchOptions()

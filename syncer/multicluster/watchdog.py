@@ -17,8 +17,10 @@ from syncer.observe.logs import get_logger
 
 T = TypeVar("T")
 
-#: Seconds that a step may take, and how often it is looked for in that time.
-PATIENCE, LOOKS = 1.0, 4
+#: Seconds that a step may take.
+PATIENCE = 1.0
+#: Number of times that the thread looks at steps in these seconds.
+LOOKS = 4
 
 
 class Step:
@@ -50,9 +52,9 @@ class Watchdog:
     """Looks from a thread for steps of users' code that block an event loop, and names them in the
     log.
 
-    A step is reported after ``patience`` seconds, and again whenever the time has doubled. The thread takes
-    nothing from the event loop: it reads what is noted, four times in that time. ``clock`` returns
-    seconds.
+    A step is reported after ``patience`` seconds, and again whenever the time has doubled. The
+    thread takes nothing from the event loop: it reads the noted steps, four times in that time.
+    ``clock`` returns seconds.
     """
 
     def __init__(
@@ -146,13 +148,20 @@ class _Watched(Generic[T]):
                 go_on = inner.throw
                 given = [error]
             else:
-                go_on, given = (next, [inner]) if sent is None else (inner.send, [sent])
+                if sent is None:
+                    go_on = next
+                    given = [inner]
+                else:
+                    go_on = inner.send
+                    given = [sent]
 
 
 def _location_of(thread: int) -> str:
     """Return the file and the line that a thread is at."""
     frame = sys._current_frames().get(thread)
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+    if frame is None:
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 #: The watchdog of the process; its ``patience`` may be set.

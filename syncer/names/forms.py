@@ -61,7 +61,8 @@ def form_of(resource: Resource) -> NameForm:
     Kinds of others than Kubernetes are kept within 63 characters, although the API server accepts
     more: their controllers often put the name into a label.
     """
-    if form := _BY_KIND.get(str(resource)):
+    form = _BY_KIND.get(str(resource))
+    if form is not None:
         return form
     if resource.is_built_in:
         return SUBDOMAIN

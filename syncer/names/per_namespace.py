@@ -2,18 +2,18 @@
 
 from functools import lru_cache
 
-from syncer.api import Key, Resource
+from syncer.api import REMEMBERED, Key, Resource
 from syncer.names.forms import LABEL
 from syncer.names.joined import SEPARATOR, join, split
 from syncer.names.reserved import move_away, move_back
-from syncer.names.single_namespace import REMEMBERED, SingleNamespace, is_remembered
+from syncer.names.single_namespace import SingleNamespace, is_remembered
 
 
 class PerNamespace:
-    """Translates ``db`` in ``shop`` of the virtual cluster ``vc`` to ``db`` in the host namespace
-    ``shop-x-vc-x-vc-ns``.
+    """Translates each virtual namespace to a host namespace of its own.
 
-    The host namespace is named like a cluster-scoped object: by name, cluster, and the cluster's
+    ``db`` in ``shop`` of the virtual cluster ``vc`` becomes ``db`` in ``shop-x-vc-x-vc-ns``. The
+    host namespace is named like a cluster-scoped object: by name, cluster, and the cluster's
     own host namespace (hashed if too long or ambiguous). Names that exist in every host namespace
     get the cluster as a suffix: see :mod:`syncer.names.reserved`.
     """

@@ -5,16 +5,16 @@ The default.
 
 from functools import lru_cache
 
-from syncer.api import LONGEST_LABEL, LONGEST_NAME, Key, Resource
+from syncer.api import LONGEST_LABEL, LONGEST_NAME, REMEMBERED, Key, Resource
 from syncer.names.forms import form_of
 from syncer.names.joined import join, split
 
-#: Number of cached translations: those in use, not all. A reconcile translates the same few names
-#: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes
-#: 1.4 µs to compute and a hashed one 5 µs. They take some 5 MB at most.
-REMEMBERED = 4096
-#: Longest namespace and name, together and in bytes, whose translation is cached. API servers accept 63
-#: and 253, but a reference may contain any text, which would be cached long after its object is gone.
+# A reconcile translates the same few names several times. functools' cache answers in 0.2 µs,
+# cachetools' in 0.4 µs; a readable name takes 1.4 µs to compute and a hashed one 5 µs.
+
+#: Longest namespace and name, together and in bytes, whose translation is cached. API servers
+#: accept 63 and 253, but a reference may contain any text, which would be cached long after its
+#: object is gone.
 LONGEST = LONGEST_LABEL + LONGEST_NAME
 
 
@@ -30,12 +30,12 @@ def is_remembered(key: Key) -> bool:
 
 
 class SingleNamespace:
-    """Translates ``db`` in ``shop`` of the virtual cluster ``vc`` to ``db-x-shop-x-vc`` in the host
-    namespace.
+    """Translates names into a single host namespace.
 
-    Cluster-scoped objects share their names with the whole host, so their names contain the host
-    namespace, too: ``gold-x-vc-x-vc-ns``. A name is hashed if it would be too long or ambiguous;
-    see :mod:`syncer.names.joined` for why no two objects share a name.
+    ``db`` in ``shop`` of the virtual cluster ``vc`` becomes ``db-x-shop-x-vc``. Cluster-scoped
+    objects share their names with the whole host, so their names contain the host namespace, too:
+    ``gold-x-vc-x-vc-ns``. A name is hashed if it would be too long or ambiguous; see
+    :mod:`syncer.names.joined` for why no two objects share a name.
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:

@@ -50,7 +50,10 @@ class Template:
         values = {"cluster": cluster, "namespace": key.namespace, "name": key.name}
         text = ""
         for kind, part in self._parts:
-            text += values[part] if kind == "field" else part
+            if kind == "field":
+                text += values[part]
+            else:
+                text += part
 
         if form.fits(text) and not _LOOKS_HASHED.search(text):
             known = key if self.has("namespace") else Key("", key.name)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
-from syncer.api import Key, NameTranslator, Resource
+from syncer.api import REMEMBERED, Key, NameTranslator, Resource
 from syncer.names.forms import form_of
-from syncer.names.single_namespace import REMEMBERED, is_remembered
+from syncer.names.single_namespace import is_remembered
 from syncer.names.template import Template
 
 #: A made-up resource, to find out how a translator behaves.

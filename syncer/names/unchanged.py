@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import ClassVar
 
-from syncer.api import Key, Resource
+from syncer.api import REMEMBERED, Key, Resource
 from syncer.names.joined import SEPARATOR
 from syncer.names.reserved import move_away, move_back
-from syncer.names.single_namespace import REMEMBERED, is_remembered
+from syncer.names.single_namespace import is_remembered
 
 
 class Unchanged:

@@ -6,9 +6,9 @@ For a host with dashboards, policies and scripts that depend on these names.
 import hashlib
 from functools import lru_cache
 
-from syncer.api import Key, Resource
+from syncer.api import REMEMBERED, Key, Resource
 from syncer.names.joined import SEPARATOR, split
-from syncer.names.single_namespace import REMEMBERED, is_remembered
+from syncer.names.single_namespace import is_remembered
 
 #: The longest name of vcluster, whatever the kind.
 _LIMIT = 63

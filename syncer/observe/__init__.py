@@ -1,1 +1,1 @@
-"""What the daemon shows of itself: logs, metrics, health pages, and Kubernetes events."""
+"""The daemon's logs, metrics, health pages, and Kubernetes events."""

@@ -20,9 +20,9 @@ class Metric(NamedTuple):
 
 #: The meaning of each label.
 LABELS = {
-    "cluster": "The virtual cluster's name. Empty: the connection to the host, which all of them share.",
+    "cluster": "The virtual cluster's name. Empty: the connection to the host, which all share.",
     "syncer": "The syncer's name, such as `configmaps`.",
-    "controller": "The syncer's name. Of `workqueue_*`, and of the workers that all syncers share, `syncer`.",
+    "controller": "The syncer's name; `syncer` for `workqueue_*` and the shared workers.",
     "name": "The queue, `syncer`; of `leader_election_*` the Lease.",
     "side": "`virtual` or `host`.",
     "resource": "A plural, with its group where it has one.",
@@ -36,7 +36,7 @@ LABELS = {
     "namespace": "A host namespace with Secrets of virtual clusters.",
     "state": "`in_step`, `pending`, `failing`, `parked` or `skipped`.",
     "class": "The class of drift, such as `orphan`.",
-    "outcome": "What became of it: `repaired`, `failed`, `reported`, `ignored` or `held`.",
+    "outcome": "The result: `repaired`, `failed`, `reported`, `ignored` or `held`.",
     "version": "The daemon's version.",
     "python": "The interpreter's version.",
 }
@@ -108,7 +108,12 @@ RECORDED = (
         "Writes that changed nothing; it should stay 0, but where an API server rewrites values.",
     ),
     Metric("counter", "syncer_errors", (*_SYNCER, "reason"), "Errors by class."),
-    Metric("counter", "syncer_watch_restarts", _STORE, "Watches that were restarted after the first one."),
+    Metric(
+        "counter",
+        "syncer_watch_restarts",
+        _STORE,
+        "Watches that were restarted after the first one.",
+    ),
 )
 
 #: Metrics whose value is computed at each scrape.

@@ -44,6 +44,10 @@ log = get_logger(__name__)
 ControlHandler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
+def _led_here() -> None:
+    """Return None: no other process leads."""
+
+
 class Control:
     """Answers requests by method and path.
 
@@ -51,7 +55,7 @@ class Control:
     If another process leads, every request is refused with its identity.
     """
 
-    def __init__(self, *, led_by: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(self, *, led_by: Callable[[], str | None] = _led_here) -> None:
         self._handlers: dict[tuple[str, str], ControlHandler] = {}
         self._led_by = led_by
 

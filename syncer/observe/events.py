@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from operator import attrgetter
 from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
@@ -19,9 +20,10 @@ from cachetools import LRUCache, TTLCache
 from syncer.api import LONGEST_NAME, Key, NotFound, Obj, Resource
 from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
+from syncer.remembered import REMEMBERED
 from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
-from syncer.translate.times import written
+from syncer.translate.times import utcnow, written
 
 #: Events about an object at once; this and the next are client-go's limits.
 BURST = 25
@@ -31,14 +33,11 @@ REFILL = 300.0
 CLUSTER_BURST = 100
 #: Events of a virtual cluster that are written per second after that.
 CLUSTER_RATE = 10.0
-#: Objects with a remembered limit.
-REMEMBERED = 4096
 #: Life of a series of equal events, in seconds; an API server keeps events for an hour.
 SERIES_LIFE = 3600.0
-#: Memory for the series of a virtual cluster, in bytes; the oldest are forgotten first.
-SERIES_BYTES = 1 << 20
-#: Memory for the unwritten events of a virtual cluster, in bytes; further ones are dropped.
-WAITING_BYTES = 1 << 20
+#: Memory for the series of a virtual cluster, of which the oldest are forgotten first, and as much
+#: for the unwritten events, of which further ones are dropped; in bytes.
+MOST_BYTES = 1 << 20
 #: Memory for a single event, in bytes; objects that an API server accepts stay far below.
 NOTE_BYTES = 1 << 13
 #: Timeout for writing an event, in seconds.
@@ -124,7 +123,7 @@ class EventRecorder:
         component: str = "vsyncer",
         instance: str = "",
         clock: Callable[[], float] = time.monotonic,
-        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        utcnow: Callable[[], datetime] = utcnow,
     ) -> None:
         self._client = client
         self._cluster = cluster
@@ -133,10 +132,10 @@ class EventRecorder:
         self._utcnow = utcnow
         self._clock = clock
         self._series: TTLCache[EventNote, _Series] = TTLCache(
-            SERIES_BYTES,
+            MOST_BYTES,
             SERIES_LIFE,
             timer=clock,
-            getsizeof=lambda series: series.size,
+            getsizeof=attrgetter("size"),
         )
         self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
         #: By the hash of an object, for objects with recent events.
@@ -185,7 +184,7 @@ class EventRecorder:
             return
         if note not in self._waiting:
             size = note.size
-            if size > NOTE_BYTES or self._waiting_bytes + size > WAITING_BYTES:
+            if size > NOTE_BYTES or self._waiting_bytes + size > MOST_BYTES:
                 return
             self._waiting_bytes += size
         self._waiting[note] = self._waiting.get(note, 0) + 1
@@ -198,7 +197,8 @@ class EventRecorder:
         now = self._clock()
         limit = self._limits.get(about)
         if limit is None:
-            limit = self._limits[about] = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
+            limit = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
+            self._limits[about] = limit
         return limit.take_now(now)
 
     async def _write(self, note: EventNote, times: int) -> None:
@@ -211,14 +211,14 @@ class EventRecorder:
 
     async def _count_up_or_create(self, note: EventNote, times: int) -> None:
         series = self._series.get(note)
-        if series:
-            try:
-                await self._count_up(series, times)
-            except NotFound:
-                self._series.pop(note, None)
-            else:
-                return
-        await self._create(note, times)
+        if series is None:
+            await self._create(note, times)
+            return
+        try:
+            await self._count_up(series, times)
+        except NotFound:
+            self._series.pop(note, None)
+            await self._create(note, times)
 
     async def _count_up(self, series: _Series, times: int) -> None:
         count = series.count + times
@@ -265,16 +265,16 @@ class EventRecorder:
 
         Without the right to create events, all fail.
         """
-        if not self._complained:
-            self._complained = True
-            key = str(Key(note.namespace, note.name))
-            about = {"cluster": self._cluster, "key": key}
-            log.warning(
-                "an event could not be written",
-                **about,
-                reason=note.reason,
-                error=str(error) or "no answer",
-            )
+        if self._complained:
+            return
+        self._complained = True
+        log.warning(
+            "an event could not be written",
+            cluster=self._cluster,
+            key=str(Key(note.namespace, note.name)),
+            reason=note.reason,
+            error=str(error) or "no answer",
+        )
 
 
 def note_about(
@@ -284,7 +284,7 @@ def note_about(
     reason: str,
     message: str,
 ) -> EventNote:
-    """Return a note about an object, of which only the identity is used."""
+    """Return a note about an object; only the identity of the object is used."""
     metadata = obj["metadata"]
     return EventNote(
         resource.api_version,

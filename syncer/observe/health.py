@@ -84,15 +84,19 @@ class Checks:
 
     def app(self) -> WSGIApplication:
         """Return the WSGI application that serves the pages."""
-        live = _page("livez", lambda: self._live, dict)
-        ready = _page("readyz", self._all_ready, lambda: self._degraded())
         return routes(
             {
-                "/livez": live,
-                "/readyz": ready,
-                "/healthz": _page("healthz", lambda: self._live, dict),
+                "/livez": _page("livez", self._all_live, dict),
+                "/readyz": _page("readyz", self._all_ready, self._all_degraded),
+                "/healthz": _page("healthz", self._all_live, dict),
             },
         )
+
+    def _all_live(self) -> Mapping[str, Check]:
+        return self._live
+
+    def _all_degraded(self) -> Mapping[str, str]:
+        return self._degraded()
 
     def _all_ready(self) -> Mapping[str, Check]:
         checks = dict(self._ready)
@@ -104,7 +108,7 @@ class Checks:
                     if problem and is_one_well:
                         problem = _OfOne(problem)
                     checks[f"{name}/{cluster}"] = _constant(problem or None)
-            except Exception as error:  # noqa: BLE001  # as in _outcome
+            except Exception as error:  # noqa: BLE001  # as in _run
                 checks[name] = _constant(_broken(error))
         return checks
 
@@ -112,17 +116,17 @@ class Checks:
 class Heartbeat:
     """A check that fails ``deadline`` seconds after the last :meth:`beat`.
 
-    ``what`` is the subject of the message.
+    ``subject`` begins the message.
     """
 
     def __init__(
         self,
-        what: str = "the event loop",
+        subject: str = "the event loop",
         *,
         deadline: float = DEADLINE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._what = what
+        self._subject = subject
         self._deadline = deadline
         self._clock = clock
         self._last = clock()
@@ -142,20 +146,20 @@ class Heartbeat:
         silent = self._clock() - self._last
         if silent <= self._deadline:
             return None
-        return f"{self._what} has given no sign of life for {silent:.0f} s"
+        return f"{self._subject} has given no sign of life for {silent:.0f} s"
 
 
-def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
+def at_most(seconds: float, age: Callable[[], float], subject: str) -> Check:
     """Return a check that fails while ``age()`` is over ``seconds``.
 
-    Its message begins with ``what``.
+    Its message begins with ``subject``.
     """
 
     def check() -> str | None:
         now = age()
         if now <= seconds:
             return None
-        return f"{what} for {now:.0f} s, more than {seconds:.0f} s"
+        return f"{subject} for {now:.0f} s, more than {seconds:.0f} s"
 
     return check
 
@@ -166,7 +170,11 @@ def _ping() -> None:
 
 def _constant(problem: str | None) -> Check:
     """Return a check with a known result."""
-    return lambda: problem
+
+    def check() -> str | None:
+        return problem
+
+    return check
 
 
 def _page(
@@ -208,21 +216,18 @@ def _run(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[Chec
     for name, check in list(checks.items()):
         if name in excluded:
             results.append(CheckResult(name, excluded=True))
-        else:
-            results.append(CheckResult(name, _outcome(check)))
+            continue
+        try:
+            problem = check()
+        except Exception as error:  # noqa: BLE001  # a check that can't be made has not passed
+            problem = _broken(error)
+        results.append(CheckResult(name, problem))
     return results
 
 
-def _outcome(check: Check) -> str | None:
-    try:
-        return check()
-    except Exception as error:  # noqa: BLE001  # a check that can't be made has not passed
-        return _broken(error)
-
-
 def _broken(error: Exception) -> str:
-    """Return a message for a check that raised an error, without the error's text.
+    """Return a message for a check that raised an error.
 
-    That may contain anything.
+    The text of the error, which may contain anything, is left out.
     """
     return f"the check itself failed: {type(error).__name__}"

@@ -64,7 +64,10 @@ class _Sink:
         """Write a line that structlog has rendered."""
         self.write(text + "\n")
 
-    debug = info = warning = error = line
+    debug = line
+    info = line
+    warning = line
+    error = line
 
 
 _SINK = _Sink()
@@ -157,7 +160,7 @@ def _printable_values(
     method: str,
     event: MutableMapping[str, Any],
 ) -> MutableMapping[str, Any]:
-    """Escape what a terminal would obey: a text of an API server may be any."""
+    """Escape characters that control a terminal: an API server may send any text."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = _printable(value)
@@ -175,7 +178,13 @@ def _printable(text: str) -> str:
     """Return a text with each character that isn't printable escaped, as in a Python string."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    shown: list[str] = []
+    for character in text:
+        if character.isprintable():
+            shown.append(character)
+        else:
+            shown.append(character.encode("unicode_escape").decode())
+    return "".join(shown)
 
 
 def _in_reading_order(
@@ -239,7 +248,7 @@ _STAMPS: list[Any] = [
 
 
 def _route_libraries(renderers: list[Any]) -> None:
-    """Send the lines of standard logging the same way, from level info on.
+    """Send the lines of standard logging to the same sink, from level info on.
 
     At level debug, libraries log whole bodies.
     """

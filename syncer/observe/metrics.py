@@ -1,9 +1,9 @@
-"""The metrics of the process, exposed by prometheus-client: recorded as things happen, or read at a
-scrape.
+"""The metrics of the process, exposed by prometheus-client.
 
-Only the event loop's thread records, in plain numbers, since a lock and the checks of
-prometheus-client's own counters for each of an object's nine observations would cost a twentieth of
-its CPU. A scrape runs on another thread and builds families from copies.
+They are recorded as things happen, or read at a scrape. Only the event loop's thread records, in
+plain numbers, since a lock and the checks of prometheus-client's own counters for each of an
+object's nine observations would cost a twentieth of its CPU. A scrape runs on another thread and
+builds families from copies.
 """
 
 import platform
@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from syncer.observe.catalogue import READ, RECORDED, Metric
+from syncer.observe.catalogue import READ, RECORDED
 from syncer.observe.logs import get_logger
 
 ReconcileResult = Literal["success", "error", "requeue_after"]
@@ -61,8 +61,9 @@ class Count:
 
 
 class Timings:
-    """A series of a histogram: the number of durations in each bucket of :data:`BOUNDS`, and their
-    sum.
+    """A series of a histogram.
+
+    It has the number of durations in each bucket of :data:`BOUNDS`, and their sum.
     """
 
     __slots__ = ("counts", "seconds")
@@ -96,8 +97,10 @@ class _Recorded(Collector):
         self._counters: dict[str, dict[tuple[str, ...], Count]] = {}
         self._histograms: dict[str, dict[tuple[str, ...], Timings]] = {}
         for metric in RECORDED:
-            of_kind = self._counters if metric.kind == "counter" else self._histograms
-            of_kind[metric.name] = {}
+            if metric.kind == "counter":
+                self._counters[metric.name] = {}
+            else:
+                self._histograms[metric.name] = {}
 
     def counter(self, name: str, cluster: str, *labels: str) -> Count:
         """Return the series of a counter with these labels, in the order of the catalogue."""
@@ -147,10 +150,16 @@ class SyncerMetrics:
 
     def __init__(self, recorded: _Recorded, cluster: str, name: str) -> None:
         def counters(metric: str) -> _Children[tuple[str, ...], Count]:
-            return _Children(lambda labels: recorded.counter(metric, cluster, name, *labels))
+            def child(labels: tuple[str, ...]) -> Count:
+                return recorded.counter(metric, cluster, name, *labels)
+
+            return _Children(child)
 
         def histograms(metric: str) -> _Children[tuple[str, ...], Timings]:
-            return _Children(lambda labels: recorded.histogram(metric, cluster, name, *labels))
+            def child(labels: tuple[str, ...]) -> Timings:
+                return recorded.histogram(metric, cluster, name, *labels)
+
+            return _Children(child)
 
         self._results = counters("controller_runtime_reconcile")
         self._failed = counters("controller_runtime_reconcile_errors")[()]
@@ -207,7 +216,7 @@ class QueueMetrics:
             cluster,
             *QUEUE,
         ).observe
-        #: Counts a request whose work has ended after so many seconds.
+        #: Counts a request that took a worker so many seconds.
         self.worked = recorded.histogram("workqueue_work_duration_seconds", cluster, *QUEUE).observe
 
 
@@ -217,21 +226,16 @@ class ClientMetrics:
     __slots__ = ("_durations", "_requests")
 
     def __init__(self, recorded: _Recorded, *labels: str) -> None:
-        self._requests: _Children[tuple[int, str], Count] = _Children(
-            lambda reply: recorded.counter(
-                "rest_client_requests",
-                *labels,
-                str(reply[0] or "<error>"),
-                reply[1],
-            ),
-        )
-        self._durations: _Children[str, Timings] = _Children(
-            lambda method: recorded.histogram(
-                "rest_client_request_duration_seconds",
-                *labels,
-                method,
-            ),
-        )
+        def requests(reply: tuple[int, str]) -> Count:
+            code, method = reply
+            shown = str(code or "<error>")
+            return recorded.counter("rest_client_requests", *labels, shown, method)
+
+        def durations(method: str) -> Timings:
+            return recorded.histogram("rest_client_request_duration_seconds", *labels, method)
+
+        self._requests = _Children(requests)
+        self._durations = _Children(durations)
 
     def request(self, method: str, code: int, seconds: float) -> None:
         """Count a request by the status of its response; 0 becomes ``<error>``, as in client-go."""
@@ -252,21 +256,23 @@ class Metrics:
         self.registry.register(self._readings)
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        build = (version, platform.python_version())
-        self.ask("syncer_build_info", lambda: {build: 1})
+        build: dict[tuple[str, ...], float] = {(version, platform.python_version()): 1}
+        self.ask("syncer_build_info", build.copy)
 
     def syncer(self, cluster: str, name: str) -> SyncerMetrics:
         """Return the metrics of a syncer of a virtual cluster, always the same object."""
         found = self._syncers.get((cluster, name))
         if found is None:
-            found = self._syncers[cluster, name] = SyncerMetrics(self._recorded, cluster, name)
+            found = SyncerMetrics(self._recorded, cluster, name)
+            self._syncers[cluster, name] = found
         return found
 
     def queue(self, cluster: str) -> QueueMetrics:
         """Return the metrics of the queue for a virtual cluster, always the same object."""
         found = self._queues.get(cluster)
         if found is None:
-            found = self._queues[cluster] = QueueMetrics(self._recorded, cluster)
+            found = QueueMetrics(self._recorded, cluster)
+            self._queues[cluster] = found
         return found
 
     def client(self, cluster: str, side: str, host: str) -> ClientMetrics:
@@ -326,15 +332,19 @@ class _Readings(Collector):
         """Yield a family for each metric that has a value."""
         for name, read in list(self._reads.items()):
             values = self._values(name, read)
-            if values:
-                family = _family(self._known[name])
-                for labels, value in values.items():
-                    family.add_metric(labels, value)
-                yield family
+            if not values:
+                continue
+            metric = self._known[name]
+            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family = kind(metric.name, metric.help, labels=metric.labels)
+            for labels, value in values.items():
+                family.add_metric(labels, value)
+            yield family
 
     def _values(self, name: str, read: Reading) -> Mapping[tuple[str, ...], float]:
-        """Return the values of a metric, none if it can't be read, so that the others are still
-        shown.
+        """Return the values of a metric.
+
+        If it can't be read, there are none, so that the others are still shown.
         """
         try:
             return read()
@@ -343,8 +353,3 @@ class _Readings(Collector):
                 self._failed.add(name)
                 log.warning("a metric could not be read", metric=name, error=repr(error))
             return {}
-
-
-def _family(metric: Metric) -> CounterMetricFamily | GaugeMetricFamily:
-    made = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    return made(metric.name, metric.help, labels=metric.labels)

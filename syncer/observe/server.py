@@ -106,7 +106,7 @@ def serve(address: str, app: WSGIApplication, *, setting: str) -> Server | None:
 
 
 def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
-    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics if a client accepts that."""
+    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for clients of that."""
     return routes({"/metrics": make_wsgi_app(registry)})
 
 
@@ -162,10 +162,10 @@ class _Http(ThreadingMixIn, WSGIServer):
         A probe is answered before it becomes the oldest, so silent clients can't block it.
         """
         with self._freed:
-            if self._is_full():
+            if not self._has_room():
                 _disconnect(next(iter(self._clients)))
-                self._freed.wait_for(lambda: not self._is_full(), FREE_WITHIN)
-            has_room = not self._is_full()
+                self._freed.wait_for(self._has_room, FREE_WITHIN)
+            has_room = self._has_room()
             if has_room:
                 self._clients[request] = None
         if has_room:
@@ -191,8 +191,8 @@ class _Http(ThreadingMixIn, WSGIServer):
             self._clients.pop(request, None)
             self._freed.notify()
 
-    def _is_full(self) -> bool:
-        return len(self._clients) >= MOST_CLIENTS
+    def _has_room(self) -> bool:
+        return len(self._clients) < MOST_CLIENTS
 
     def server_bind(self) -> None:
         """Bind without a DNS query for the machine's name, which may take seconds."""
@@ -249,4 +249,5 @@ def _listen_everywhere(port: int) -> _Http:
         except OSError as error:
             if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                 raise
-    return _Http(("0.0.0.0", port), _Handler)  # noqa: S104  # probes and scrapes come from other machines
+    # Probes and scrapes come from other machines.
+    return _Http(("0.0.0.0", port), _Handler)  # noqa: S104

@@ -112,8 +112,9 @@ def address_of(service: Obj) -> ServiceName:
     for entry in balancer.get("ingress") or ():
         given.append(entry.get("hostname"))
         given.append(entry.get("ip"))
-    external = _usable(given)
+    balanced = _usable(given)
     own = _usable([*(spec.get("clusterIPs") or ()), *(spec.get("externalIPs") or ())])
+    external = balanced[0] if balanced else ""
 
     ports = spec.get("ports") or [{"port": _HTTPS}]
     port = ports[0]
@@ -123,8 +124,8 @@ def address_of(service: Obj) -> ServiceName:
             break
 
     return ServiceName(
-        names=(*own, *external),
-        external=external[0] if external else "",
+        names=(*own, *balanced),
+        external=external,
         port=int(port["port"]),
         is_awaited=spec.get("type") == "LoadBalancer" and not external,
     )
@@ -201,7 +202,11 @@ def super_admin_kubeconfig(
     return _whole_kubeconfig(wanted.service, server, SUPER_ADMIN, files, "super-admin")
 
 
-def tenant_kubeconfig(wanted: PkiSettings, address: ServiceName, files: Mapping[str, bytes]) -> bytes:
+def tenant_kubeconfig(
+    wanted: PkiSettings,
+    address: ServiceName,
+    files: Mapping[str, bytes],
+) -> bytes:
     """Return the kubeconfig of the tenant's administrator. It needs no other file."""
     server = wanted.server
     if not server:

@@ -1,8 +1,8 @@
 """Decide, from the Secrets that are there and the Service, which Secrets to write.
 
 Nothing is fetched or stored here. A CA and the key of the tokens are made only if nothing of them
-is there. One that can't be used is refused, and nothing is written: all that trusts it would be
-lost. A certificate is no loss: its CA can sign another.
+is there. One that can't be used is refused, and nothing is written: all clients that trust it would
+be lost. A certificate is no loss: its CA can sign another.
 """
 
 import base64
@@ -65,7 +65,7 @@ def plan(wanted: PkiSettings, service: Obj, found: Mapping[str, Obj], now: datet
     Args:
         wanted: The settings.
         service: The Service in front of the virtual API server.
-        found: Those of the Secrets that are there, by name.
+        found: The Secrets that are there already, by name.
         now: The time.
 
     Raises:
@@ -90,7 +90,12 @@ def plan(wanted: PkiSettings, service: Obj, found: Mapping[str, Obj], now: datet
     return SecretsPlan(steps, main.warnings, address)
 
 
-def _complete(folder: "_Folder", wanted: PkiSettings, address: ServiceName, now: datetime) -> KeyPair:
+def _complete(
+    folder: "_Folder",
+    wanted: PkiSettings,
+    address: ServiceName,
+    now: datetime,
+) -> KeyPair:
     """Complete the files of the control plane; return the CA of its clients."""
     authorities: dict[str, KeyPair] = {}
     for name, common_name in layout.AUTHORITIES.items():
@@ -234,7 +239,8 @@ class _Folder:
         Raises:
             Damaged: Always.
         """
-        raise Damaged(f"{self.secret_name}: {file} can't be used: {why}. Nothing was written. {hint}.")
+        problem = f"{file} can't be used: {why}"
+        raise Damaged(f"{self.secret_name}: {problem}. Nothing was written. {hint}.")
 
     def _note(self, file: str, content: bytes, pair: KeyPair | None = None, why: str = "") -> None:
         """Put a file, and note the result."""
@@ -275,7 +281,8 @@ def _opened(name: str, secret: Obj | None, wanted: PkiSettings) -> _Folder:
         label = f"{MARK}={wanted.service}"
         keep = f"If it is to be completed and kept, give it the label {label}"
         hint = f"{keep}; else choose another name"
-        raise Damaged(f"{folder.secret_name} is there, but isn't ours. Nothing was written. {hint}.")
+        why = "is there, but isn't ours"
+        raise Damaged(f"{folder.secret_name} {why}. Nothing was written. {hint}.")
     if owner != wanted.service:
         why = f"has the certificates of the Service {owner}"
         raise Damaged(f"{folder.secret_name} {why}. Nothing was written. Choose another name.")

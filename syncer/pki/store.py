@@ -19,7 +19,7 @@ from syncer.translate.times import utcnow
 #: Each conflict means that another process has written a Secret. After so many, nothing is left to
 #: write.
 ATTEMPTS = 10
-#: Seconds between two looks whether the load balancer has an address.
+#: Seconds between two checks whether the load balancer has an address.
 LOOK_SECONDS = 2.0
 
 

@@ -2,7 +2,14 @@
 
 from syncer.plugins.conflicts import clashes
 from syncer.plugins.installed import OURS, Installed, installed, roles_of
-from syncer.plugins.loading import SYNCERS, TRANSLATORS, FoundPlugin, PluginOrigin, origin_of, raised_by
+from syncer.plugins.loading import (
+    SYNCERS,
+    TRANSLATORS,
+    FoundPlugin,
+    PluginOrigin,
+    origin_of,
+    raised_by,
+)
 
 __all__ = [
     "OURS",

@@ -29,13 +29,13 @@ def clashes(syncers: Sequence[SyncerOrType]) -> Iterator[tuple[SyncerOrType, Syn
 
     Yields both, and the reason: a sentence that ends before the name of the earlier one.
     """
-    seen: dict[Hashable, SyncerOrType] = {}
+    claimants: dict[Hashable, SyncerOrType] = {}
     for syncer in syncers:
         for key, claim in _claims(syncer):
-            if key in seen:
-                yield syncer, seen[key], claim
+            if key in claimants:
+                yield syncer, claimants[key], claim
             else:
-                seen[key] = syncer
+                claimants[key] = syncer
 
 
 def shared_sections(

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from syncer.api import PluginError, Problem
 from syncer.api.contract import Fault
+from syncer.remembered import REMEMBERED
 
 #: The entry-point groups.
 SYNCERS = "syncer.syncers"
 TRANSLATORS = "syncer.names"
-#: Packages of plugins that are remembered with their name and version.
-REMEMBERED = 64
 
 
 class PluginOrigin(NamedTuple):

@@ -207,14 +207,44 @@ def appears(ctx: Context, syncer: type[HostClass], name: str) -> bool:
     config = ctx.settings.section(syncer.name, ClassConfig)
     if config is None:
         return False
+    host = _on_host(ctx, syncer, name)
+    return host is not None and _is_chosen(ctx, config, host)
+
+
+def is_withdrawn(ctx: Context, names: ClassNames, copy: Obj) -> bool:
+    """Return True if a copy names a class of the host that doesn't appear any more.
+
+    The selector leaves that class out now, or its labels have changed. A class that the host has
+    deleted isn't withdrawn: in an upgrade of its controller it comes back. Fields that the host
+    owns aren't checked.
+    """
+    for path, syncer in _checked(ctx, names).items():
+        name = dig(copy, path)
+        if not name or not ctx.enabled(syncer.name) or appears(ctx, syncer, name):
+            continue
+        if _on_host(ctx, syncer, name) is not None:
+            return True
+    return False
+
+
+def _on_host(ctx: Context, syncer: type[HostClass], name: str) -> Obj | None:
+    """Return a class of the host; None if it has no such class, or doesn't serve the kind."""
     try:
-        host = ctx.host(syncer.resource, Key("", name))
+        return ctx.host(syncer.resource, Key("", name))
     except KeyError:
         if syncer.is_everywhere:
             raise
-        # The host doesn't serve the kind.
-        return False
-    return host is not None and _is_chosen(ctx, config, host)
+        return None
+
+
+def _checked(ctx: Context, names: ClassNames) -> ClassNames:
+    """Return the fields of a copy whose classes are checked: those that the host doesn't own."""
+    owned = [path for path, owner in ctx.config.authority.items() if owner == "host"]
+    return {
+        path: syncer
+        for path, syncer in names.items()
+        if not any(is_within(path, each) for each in owned)
+    }
 
 
 def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision | None:
@@ -241,21 +271,18 @@ def obstacle(
     Its classes are those that it names, and the host's default ones where it names none. A class
     that its ``copy`` names already isn't checked, nor a field that the host owns there.
     """
-    asked = dict(names)
+    checked = names
     if copy is not None:
-        hosts = [path for path, owner in ctx.config.authority.items() if owner == "host"]
-        for path in names:
-            if any(is_within(path, owned) for owned in hosts):
-                del asked[path]
+        checked = _checked(ctx, names)
 
-    for path, syncer in asked.items():
+    for path, syncer in checked.items():
         name = _name(ctx, path, virtual)
         if copy is not None and dig(copy, path) == name:
             continue
         if waiting := missing(ctx, syncer, name):
             return waiting
 
-    for _, syncer in _unnamed(ctx, asked, virtual):
+    for _, syncer in _unnamed(ctx, checked, virtual):
         if _default(ctx, syncer) is None:
             why = f"it names no {syncer.resource.kind}, and the host's default"
             why = f"{why} isn't for this virtual cluster: name one that is listed"

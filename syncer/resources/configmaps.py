@@ -8,8 +8,8 @@ from syncer.resources.used import UsedSyncer
 #: translated copy of the virtual one; the host's own of that name is never changed.
 ROOT_CA = "kube-root-ca.crt"
 #: ConfigMaps that a control plane keeps for itself and its nodes: those of the API server and of
-#: kubeadm, and the daemon's record of the virtual cluster's identity. They leave the virtual cluster
-#: only for a Pod that mounts them.
+#: kubeadm, and the daemon's record of the virtual cluster's identity. They leave the virtual
+#: cluster only for a Pod that mounts them.
 CONTROL_PLANE = frozenset(
     {
         Key("kube-public", "cluster-info"),
@@ -26,9 +26,10 @@ CONTROL_PLANE = frozenset(
 class ConfigMapSyncer(UsedSyncer):
     """Copies the ConfigMaps that synced objects use; the virtual side owns all of their data.
 
-    Pods only read them, so a copy stays until its original is gone, whatever finalizers hold that. `all` leaves out
-    `kube-root-ca.crt`, which is in every namespace, and what the virtual control plane keeps for itself and its nodes
-    in `kube-system` and `kube-public`: these are copied only while they are used.
+    Pods only read them, so a copy stays until its original is gone, whatever finalizers hold that.
+    `all` leaves out `kube-root-ca.crt`, which is in every namespace, and what the virtual control
+    plane keeps for itself and its nodes in `kube-system` and `kube-public`: these are copied only
+    while they are used.
     """
 
     name = "configmaps"
@@ -37,7 +38,7 @@ class ConfigMapSyncer(UsedSyncer):
     down = ("data", "binaryData", "immutable")
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """Return True for the virtual control plane's ConfigMaps, and for the CA of every namespace.
+        """Return True for the virtual control plane's ConfigMaps, and for each namespace's CA.
 
         Without a Pod that mounts them, nothing on the host uses them.
         """

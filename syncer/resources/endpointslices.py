@@ -5,9 +5,12 @@ virtual cluster makes EndpointSlices, which are copied as well. See
 https://kubernetes.io/docs/concepts/services-networking/service/#services-without-selectors.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+import socket
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from operator import itemgetter
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
@@ -50,9 +53,7 @@ CONTROLLER = "endpointslice-controller.k8s.io"
 #: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod
 #: that has it.
 _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
-#: Addresses that are remembered in their shortest form.
-REMEMBERED = 4096
-#: The longest address, in characters: an IPv6 address with a zone (an interface has 15).
+#: The longest text that is looked at as an address, in characters: an IPv6 address has 45.
 _LONGEST = 64
 
 _HOST_PODS, _COPIES = (Source(Side.HOST, each, marked=True) for each in (PODS, ENDPOINT_SLICES))
@@ -69,6 +70,31 @@ def _range(given: str) -> str:
 
 
 AddressRange = Annotated[str, AfterValidator(_range)]
+
+
+class AddressRanges:
+    """Ranges of addresses; whether one of them has an address is found by bisection."""
+
+    def __init__(self, ranges: Iterable[str]) -> None:
+        networks = [ip_network(each) for each in ranges]
+        four = [each for each in networks if isinstance(each, IPv4Network)]
+        six = [each for each in networks if isinstance(each, IPv6Network)]
+        disjoint: list[IPv4Network | IPv6Network] = [*collapse_addresses(four)]
+        disjoint += collapse_addresses(six)
+        #: The first and the last address of each range, in order, by the length of an address.
+        self._ranges: dict[int, list[tuple[bytes, bytes]]] = {}
+        for network in disjoint:
+            first = network.network_address.packed
+            last = network.broadcast_address.packed
+            self._ranges.setdefault(len(first), []).append((first, last))
+
+    def __contains__(self, address: str) -> bool:
+        packed = _packed(address)
+        if packed is None:
+            return False
+        ranges = self._ranges.get(len(packed), ())
+        number = bisect_right(ranges, packed, key=itemgetter(0))
+        return number > 0 and packed <= ranges[number - 1][1]
 
 
 class EndpointSliceConfig(Config):
@@ -90,9 +116,9 @@ class EndpointSliceConfig(Config):
     """
 
     @cached_property
-    def ranges(self) -> tuple[IPv4Network | IPv6Network, ...]:
+    def ranges(self) -> AddressRanges:
         """The ranges, parsed."""
-        return tuple(ip_network(each) for each in self.allow_addresses)
+        return AddressRanges(self.allow_addresses)
 
 
 class EndpointSliceSyncer(
@@ -107,6 +133,7 @@ class EndpointSliceSyncer(
     """
 
     name = "endpointslices"
+    counts_copies = True
     section = "toHost.endpointSlices"
     resource = ENDPOINT_SLICES
     has_templates = False
@@ -157,9 +184,9 @@ class EndpointSliceSyncer(
         endpoints = host.get("endpoints") or []
         left = []
         for endpoint in endpoints:
-            addresses = endpoint.get("addresses") or ()
-            if all(_is_allowed(ctx, address) for address in addresses):
-                left.append(_with_own_target(ctx, endpoint))
+            found = [(each, _pods_with(ctx, each)) for each in endpoint.get("addresses") or ()]
+            if all(pods or address in ctx.config.ranges for address, pods in found):
+                left.append(_with_own_target(endpoint, [pods for _, pods in found]))
         if left == endpoints:
             return host
         return {**host, "endpoints": left}
@@ -171,13 +198,14 @@ class EndpointSliceSyncer(
         namespace = key_of(virtual).namespace
         host["endpoints"] = []
         for endpoint, address in _endpoints(virtual):
-            if not _is_allowed(ctx, address):
+            pods = _pods_with(ctx, address)
+            if not pods and address not in ctx.config.ranges:
                 continue
             copy: Obj = {"addresses": [address]}
             for field in _FIELDS:
                 if endpoint.get(field) is not None:
                     copy[field] = endpoint[field]
-            copy |= _target(ctx, namespace, endpoint, address)
+            copy |= _target(ctx, namespace, endpoint, pods)
             host["endpoints"].append(copy)
         return host
 
@@ -195,13 +223,13 @@ class EndpointSliceSyncer(
             why = f"{why} for Services without selector that a virtual cluster may have"
             how = "put more endpoints into a slice, or delete others"
             raise Refused(f"{why}; {how}", reason="TooManySlices")
-        return _warned(ctx, virtual, super().sync_down(ctx, virtual))
+        return _warned(virtual, super().sync_down(ctx, virtual))
 
     def sync(self, ctx: Context[EndpointSliceConfig], pair: Pair) -> Decision:
         """Update the copy; delete it if the host's controllers fill the Service now."""
         if reason := _of_host(pair.virtual):
             return delete(host=pair.host, reason=reason)
-        return _warned(ctx, pair.virtual, super().sync(ctx, pair))
+        return _warned(pair.virtual, super().sync(ctx, pair))
 
 
 def _of_host(virtual: Obj) -> str:
@@ -237,63 +265,68 @@ def _pod_addresses(pod: Obj) -> Iterable[str]:
 
 
 def _plain(address: str) -> str:
-    """Return an address in the form in which it can be compared."""
-    if ":" in address and len(address) <= _LONGEST:
-        return _compressed(address)
-    return address
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _compressed(address: str) -> str:
-    """Return an IPv6 address in its shortest form; a text that is none as it is."""
-    try:
-        return ip_address(address).compressed
-    except ValueError:
+    """Return an address in the form in which it can be compared; a text that is none as it is."""
+    if ":" not in address:
         return address
+    packed = _packed(address)
+    return address if packed is None else socket.inet_ntop(socket.AF_INET6, packed)
 
 
-def _target(ctx: Context[EndpointSliceConfig], namespace: str, endpoint: Obj, address: str) -> Obj:
-    """Return the field that names the Pod of an endpoint, if that Pod's copy has the address."""
+def _packed(address: str) -> bytes | None:
+    """Return the bytes of an address; None for a text that is none, or that names a zone."""
+    if len(address) > _LONGEST:
+        return None
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.inet_pton(family, address)
+    except (OSError, ValueError):
+        return None
+
+
+def _pods_with(ctx: Context[EndpointSliceConfig], address: str) -> Collection[Key]:
+    """Return the host keys of the tenant's running Pods that have an address."""
+    return ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address))
+
+
+def _target(
+    ctx: Context[EndpointSliceConfig],
+    namespace: str,
+    endpoint: Obj,
+    pods: Collection[Key],
+) -> Obj:
+    """Return the field that names an endpoint's Pod, if it is one of those with the address."""
     named = endpoint.get("targetRef") or {}
-    if named.get("kind") != PODS.kind or not named.get("name"):
+    if not pods or named.get("kind") != PODS.kind or not named.get("name"):
         return {}
     if named.get("namespace") not in (None, "", namespace):
         return {}
     host_key = ctx.names.to_host(PODS, Key(namespace, named["name"]))
-    if host_key not in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
+    if host_key not in pods:
         return {}
-    return {"targetRef": {"kind": PODS.kind, "namespace": host_key.namespace, "name": host_key.name}}
+    return {
+        "targetRef": {"kind": PODS.kind, "namespace": host_key.namespace, "name": host_key.name}
+    }
 
 
-def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:
-    """Return True for an address of a Pod of the tenant's, or one that the operator allows."""
-    if ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
-        return True
-    if not ctx.config.ranges:
-        return False
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    return any(parsed in each for each in ctx.config.ranges)
-
-
-def _with_own_target(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> Obj:
+def _with_own_target(endpoint: Obj, pods_by_address: Iterable[Collection[Key]]) -> Obj:
     """Return an endpoint of a copy that names no Pod but one that has an address of it."""
     named = endpoint.get("targetRef")
     if named is None:
         return endpoint
     pod = Key(named.get("namespace", ""), named.get("name", ""))
-    for address in endpoint["addresses"]:
-        if pod in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
-            return endpoint
+    if any(pod in pods for pods in pods_by_address):
+        return endpoint
     return {field: value for field, value in endpoint.items() if field != "targetRef"}
 
 
-def _warned(ctx: Context[EndpointSliceConfig], virtual: Obj, decision: Decision) -> Decision:
-    """Return the decision with a warning of the addresses that the copy lacks."""
-    refused = [address for _, address in _endpoints(virtual) if not _is_allowed(ctx, address)]
-    left_out = list(dict.fromkeys(refused))
+def _warned(virtual: Obj, decision: Decision) -> Decision:
+    """Return the decision with a warning of the addresses that the copy lacks, if it writes one."""
+    copies = [write.obj for write in decision.writes if write.side is Side.HOST]
+    if not copies:
+        return decision
+    copied = {address for copy in copies for _, address in _endpoints(copy)}
+    missing = [address for _, address in _endpoints(virtual) if address not in copied]
+    left_out = list(dict.fromkeys(missing))
     if not left_out:
         return decision
 

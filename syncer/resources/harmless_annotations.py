@@ -176,7 +176,9 @@ INGRESSES = (
         _of(_NGINX, "cors-allow-methods", "cors-allow-headers", "cors-expose-headers"),
     ),
     Harmless("ingress-nginx", _CORS, NUMBER, _of(_NGINX, "cors-max-age")),
-    Harmless("Traefik", "it only closes the own routes to plain HTTP", FLAG, _of(_TRAEFIK, "router.tls")),
+    Harmless(
+        "Traefik", "it only closes the own routes to plain HTTP", FLAG, _of(_TRAEFIK, "router.tls")
+    ),
     Harmless("Traefik", _CONNECTIONS, "https?|h2c", _of(_TRAEFIK, "service.serversscheme")),
     Harmless(
         "Traefik",
@@ -196,7 +198,9 @@ INGRESSES = (
         ),
     ),
     Harmless("Traefik", _STICKY, WORD, _of(_TRAEFIK, "service.sticky.cookie.name")),
-    Harmless("Traefik", _STICKY, "none|lax|strict", _of(_TRAEFIK, "service.sticky.cookie.samesite")),
+    Harmless(
+        "Traefik", _STICKY, "none|lax|strict", _of(_TRAEFIK, "service.sticky.cookie.samesite")
+    ),
     Harmless("Traefik", _STICKY, NUMBER, _of(_TRAEFIK, "service.sticky.cookie.maxage")),
     Harmless(
         "HAProxy Ingress",
@@ -213,8 +217,15 @@ INGRESSES = (
     Harmless("HAProxy Ingress", _NARROWS, NUMBER, _of(_HAPROXY, "limit-connections", "limit-rps")),
     Harmless("HAProxy Ingress", _REDIRECTS, FLAG, _of(_HAPROXY, "ssl-redirect")),
     Harmless("HAProxy Ingress", _REDIRECTS, "30[12378]", _of(_HAPROXY, "ssl-redirect-code")),
-    Harmless("HAProxy Ingress", _CONNECTIONS, "h1|h2|h1-ssl|h2-ssl", _of(_HAPROXY, "backend-protocol")),
-    Harmless("HAProxy Ingress", _CONNECTIONS, "roundrobin|leastconn|source|first", _of(_HAPROXY, "balance-algorithm")),
+    Harmless(
+        "HAProxy Ingress", _CONNECTIONS, "h1|h2|h1-ssl|h2-ssl", _of(_HAPROXY, "backend-protocol")
+    ),
+    Harmless(
+        "HAProxy Ingress",
+        _CONNECTIONS,
+        "roundrobin|leastconn|source|first",
+        _of(_HAPROXY, "balance-algorithm"),
+    ),
     Harmless(
         "HAProxy Ingress",
         _CONNECTIONS,
@@ -228,10 +239,17 @@ INGRESSES = (
             "timeout-tunnel",
         ),
     ),
-    Harmless("HAProxy Ingress", _CONNECTIONS, NUMBER, _of(_HAPROXY, "maxconn-server", "maxqueue-server")),
+    Harmless(
+        "HAProxy Ingress", _CONNECTIONS, NUMBER, _of(_HAPROXY, "maxconn-server", "maxqueue-server")
+    ),
     Harmless("HAProxy Ingress", _STICKY, "cookie", _of(_HAPROXY, "affinity")),
     Harmless("HAProxy Ingress", _STICKY, WORD, _of(_HAPROXY, "session-cookie-name")),
-    Harmless("HAProxy Ingress", _CORS, FLAG, _of(_HAPROXY, "cors-enable", "cors-allow-credentials", "hsts")),
+    Harmless(
+        "HAProxy Ingress",
+        _CORS,
+        FLAG,
+        _of(_HAPROXY, "cors-enable", "cors-allow-credentials", "hsts"),
+    ),
     Harmless("HAProxy Ingress", _CORS, ORIGINS, _of(_HAPROXY, "cors-allow-origin")),
     Harmless(
         "HAProxy Ingress",
@@ -244,12 +262,21 @@ INGRESSES = (
         "HAProxy Technologies",
         _NARROWS,
         ADDRESSES,
-        _of(_HAPROXY_TECH, "allow-list", "whitelist", "deny-list", "blacklist", "rate-limit-whitelist"),
+        _of(
+            _HAPROXY_TECH,
+            "allow-list",
+            "whitelist",
+            "deny-list",
+            "blacklist",
+            "rate-limit-whitelist",
+        ),
     ),
     Harmless("HAProxy Technologies", _NARROWS, NUMBER, _of(_HAPROXY_TECH, "rate-limit-requests")),
     Harmless("HAProxy Technologies", _NARROWS, TIME, _of(_HAPROXY_TECH, "rate-limit-period")),
     Harmless("HAProxy Technologies", _REDIRECTS, FLAG, _of(_HAPROXY_TECH, "ssl-redirect")),
-    Harmless("HAProxy Technologies", _REDIRECTS, "30[123]", _of(_HAPROXY_TECH, "ssl-redirect-code")),
+    Harmless(
+        "HAProxy Technologies", _REDIRECTS, "30[123]", _of(_HAPROXY_TECH, "ssl-redirect-code")
+    ),
     Harmless(
         "HAProxy Technologies",
         _CONNECTIONS,
@@ -265,9 +292,17 @@ INGRESSES = (
     Harmless("HAProxy Technologies", _CONNECTIONS, NUMBER, _of(_HAPROXY_TECH, "pod-maxconn")),
     Harmless("HAProxy Technologies", _CONNECTIONS, "h2", _of(_HAPROXY_TECH, "server-proto")),
     Harmless(
-        "HAProxy Technologies", _CONNECTIONS, "roundrobin|leastconn|source|first", _of(_HAPROXY_TECH, "load-balance")
+        "HAProxy Technologies",
+        _CONNECTIONS,
+        "roundrobin|leastconn|source|first",
+        _of(_HAPROXY_TECH, "load-balance"),
     ),
-    Harmless("HAProxy Technologies", _CORS, FLAG, _of(_HAPROXY_TECH, "cors-enable", "cors-allow-credentials")),
+    Harmless(
+        "HAProxy Technologies",
+        _CORS,
+        FLAG,
+        _of(_HAPROXY_TECH, "cors-enable", "cors-allow-credentials"),
+    ),
     Harmless("HAProxy Technologies", _CORS, TIME, _of(_HAPROXY_TECH, "cors-max-age")),
     Harmless("AWS ALB", _CONNECTIONS, "HTTPS?", _of(_ALB, "backend-protocol")),
     Harmless("AWS ALB", _CONNECTIONS, "HTTP1|HTTP2|GRPC", _of(_ALB, "backend-protocol-version")),
@@ -286,7 +321,9 @@ INGRESSES = (
             "unhealthy-threshold-count",
         ),
     ),
-    Harmless("Azure Application Gateway", _CONNECTIONS, "https?", _of(_APP_GATEWAY, "backend-protocol")),
+    Harmless(
+        "Azure Application Gateway", _CONNECTIONS, "https?", _of(_APP_GATEWAY, "backend-protocol")
+    ),
     Harmless("Azure Application Gateway", _REDIRECTS, FLAG, _of(_APP_GATEWAY, "ssl-redirect")),
     Harmless(
         "Azure Application Gateway",
@@ -300,8 +337,12 @@ INGRESSES = (
         NUMBER,
         _of(_APP_GATEWAY, "connection-draining-timeout", "request-timeout"),
     ),
-    Harmless("Azure Application Gateway", _PROBES, URL_PATH, _of(_APP_GATEWAY, "health-probe-path")),
-    Harmless("Azure Application Gateway", _PROBES, CODES, _of(_APP_GATEWAY, "health-probe-status-codes")),
+    Harmless(
+        "Azure Application Gateway", _PROBES, URL_PATH, _of(_APP_GATEWAY, "health-probe-path")
+    ),
+    Harmless(
+        "Azure Application Gateway", _PROBES, CODES, _of(_APP_GATEWAY, "health-probe-status-codes")
+    ),
     Harmless(
         "Azure Application Gateway",
         _PROBES,
@@ -319,7 +360,8 @@ LOAD_BALANCERS = (
     _FOR_PEOPLE,
     Harmless(
         "Prometheus",
-        "it names the own port and path, of which the host's own configuration decides whether it is scraped",
+        "it names the own port and path, and the host's own configuration decides whether it is"
+        " scraped",
         FLAG,
         ("prometheus.io/scrape", "prometheus.io/probe"),
     ),
@@ -383,7 +425,9 @@ LOAD_BALANCERS = (
     Harmless("Hetzner", _PROBES, "tcp|https?", _of(_HETZNER, "health-check-protocol")),
     Harmless("Hetzner", _PROBES, URL_PATH, _of(_HETZNER, "health-check-http-path")),
     Harmless("Hetzner", _PROBES, NUMBER, _of(_HETZNER, "health-check-retries")),
-    Harmless("Hetzner", _PROBES, TIME, _of(_HETZNER, "health-check-interval", "health-check-timeout")),
+    Harmless(
+        "Hetzner", _PROBES, TIME, _of(_HETZNER, "health-check-interval", "health-check-timeout")
+    ),
     Harmless(
         "Hetzner",
         _CONNECTIONS,

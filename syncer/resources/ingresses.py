@@ -1,7 +1,7 @@
 """Copies of virtual Ingresses on the host; the host's addresses are copied up."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
@@ -11,6 +11,8 @@ from syncer.api import (
     Context,
     Decision,
     Grants,
+    Index,
+    Indexes,
     MetadataRules,
     Mirror,
     Obj,
@@ -19,16 +21,19 @@ from syncer.api import (
     References,
     Refused,
     Settings,
+    Side,
     Source,
     annotations_of,
     apply,
+    dig,
     key_family,
+    key_of,
 )
 from syncer.resources import classes
 from syncer.resources.classes import ClassNames, IngressClassSyncer
 from syncer.resources.harmless_annotations import INGRESSES as HARMLESS
 from syncer.resources.harmless_annotations import refuse_odd_values, rules_of
-from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, SECRETS, SERVICES
+from syncer.resources.kinds import CONFIG_MAPS, INGRESS_CLASSES, INGRESSES, SECRETS, SERVICES
 from syncer.translate.messages import LONGEST_QUOTE
 
 _is_dangerous = key_family("Ingress controllers")
@@ -41,6 +46,8 @@ _CLASSES: ClassNames = {
     "spec.ingressClassName": IngressClassSyncer,
     "/metadata/annotations/kubernetes.io~1ingress.class": IngressClassSyncer,
 }
+#: The index of the host's classes by name, and of the copies by those that they name.
+_BY_CLASS = "class"
 _NGINX = "/metadata/annotations/nginx.ingress.kubernetes.io~1"
 #: Annotations of ingress-nginx that name objects, by the endings of their keys.
 #: https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/
@@ -86,7 +93,8 @@ class IngressConfig(Config):
     allowed_classes: tuple[str, ...] = ()
     """The classes that may be named. Empty: all. Otherwise an Ingress without a class is parked,
     too, as the host would give it one, and one that names another class in any annotation that ends
-    in `ingress.class`, or with a path that has quotes, spaces, braces, or any of `` ` ; \\ < > # ``.
+    in `ingress.class`, or with a path that has quotes, spaces, braces, or any of
+    `` ` ; \\ < > # ``.
     """
 
     allowed_hosts: tuple[_Host, ...] = ()
@@ -96,7 +104,7 @@ class IngressConfig(Config):
     """
 
 
-class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig]):
+class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig], Indexes):
     """Copies Ingresses; the virtual side owns the routes, the host the addresses.
 
     The class is one of the host's. The Secrets of the certificates are synced with an Ingress, and
@@ -122,6 +130,22 @@ class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig]):
         """Return the classes of the host that Ingresses may name."""
         return (*self.reads, *classes.sources(settings, IngressClassSyncer))
 
+    def indexes(self) -> Sequence[Index]:
+        """Return the indexes by which a change of a class requeues the copies that name it."""
+        copies = Source(Side.HOST, INGRESSES, marked=True)
+        on = IngressClassSyncer.name
+        return [
+            Index(copies, _BY_CLASS, _class_names, optional_with=on, copies_only=True),
+            Index(
+                Source(Side.HOST, INGRESS_CLASSES),
+                _BY_CLASS,
+                _own_name,
+                optional_with=on,
+                requeues=_BY_CLASS,
+                when="change",
+            ),
+        ]
+
     def sync_down(self, ctx: Context[IngressConfig], virtual: Obj) -> Decision:
         """Create the copy, once the class that it names appears."""
         waiting = classes.obstacle(ctx, _CLASSES, virtual)
@@ -140,17 +164,15 @@ class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig]):
 
     def still_granted(self, ctx: Context[IngressConfig], host: Obj) -> Obj | None:
         """Return the copy without the rules for hosts that aren't allowed, and without a class that
-        isn't; None if nothing is left to serve.
+        isn't allowed or doesn't appear any more; None if nothing is left to serve.
         """
-        config = ctx.config
-        if config.allowed_classes:
-            crossing = _named_classes(ctx, host, crossing=True)
-            if any(name not in config.allowed_classes for name in crossing.values()):
-                host = _without_class(host)
-        if not config.allowed_hosts:
+        if not _may_keep_class(ctx, host):
+            host = _without_class(host)
+        allowed_hosts = ctx.config.allowed_hosts
+        if not allowed_hosts:
             return host
         spec = host.get("spec") or {}
-        left = _of_allowed_hosts(config.allowed_hosts, spec)
+        left = _of_allowed_hosts(allowed_hosts, spec)
         if left == spec:
             return host
         if not left.get("rules") and not left.get("defaultBackend"):
@@ -184,6 +206,16 @@ class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig]):
                 why = "its name would refer to an object of the host: name a Service instead"
                 raise Refused(why, path=f"{path}.resource")
         return super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
+
+
+def _class_names(ingress: Obj) -> Iterable[str]:
+    """Return the classes of the host that a copy names."""
+    names = [dig(ingress, path) for path in _CLASSES]
+    return [name for name in names if name]
+
+
+def _own_name(obj: Obj) -> Iterable[str]:
+    return [key_of(obj).name]
 
 
 def _configures_controller(key: str) -> bool:
@@ -221,7 +253,18 @@ def _check_class(ctx: Context[IngressConfig], virtual: Obj) -> None:
         raise Refused(why, path="spec.ingressClassName", reason="NotAllowed")
 
 
-def _named_classes(ctx: Context[IngressConfig], ingress: Obj, *, crossing: bool = False) -> dict[str, str]:
+def _may_keep_class(ctx: Context[IngressConfig], host: Obj) -> bool:
+    """Return True if every class that a copy names is allowed, and appears where classes do."""
+    allowed = ctx.config.allowed_classes
+    crossing = _named_classes(ctx, host, crossing=True)
+    if allowed and any(name not in allowed for name in crossing.values()):
+        return False
+    return not classes.is_withdrawn(ctx, _CLASSES, host)
+
+
+def _named_classes(
+    ctx: Context[IngressConfig], ingress: Obj, *, crossing: bool = False
+) -> dict[str, str]:
     """Return the classes that an Ingress names, by their paths; ``crossing`` leaves out those in
     annotations that stay behind.
     """
@@ -245,9 +288,14 @@ def _check_paths(spec: Obj) -> None:
         for index, path in enumerate((rule.get("http") or {}).get("paths") or ()):
             if _STRICT_PATH.fullmatch(path.get("path") or ""):
                 continue
-            why = "where hosts or classes are limited, a path has no spaces, quotes, braces, or any of ` ; \\ < > #"
+            why = (
+                "where hosts or classes are limited, a path has no spaces, quotes, braces,"
+                " or any of ` ; \\ < > #"
+            )
             where = f"spec.rules[{number}].http.paths[{index}].path"
-            raise Refused(f"{why}: write these in percent-encoding", path=where, reason="NotAllowed")
+            raise Refused(
+                f"{why}: write these in percent-encoding", path=where, reason="NotAllowed"
+            )
 
 
 def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
@@ -261,7 +309,9 @@ def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
         raise Refused(why, path=path, reason="NotAllowed")
 
 
-def _is_refused(check: Callable[[tuple[str, ...], Obj], None], allowed: tuple[str, ...], part: Obj) -> bool:
+def _is_refused(
+    check: Callable[[tuple[str, ...], Obj], None], allowed: tuple[str, ...], part: Obj
+) -> bool:
     """Return True if a check refuses a part of an Ingress."""
     try:
         check(allowed, part)
@@ -278,7 +328,11 @@ def _of_allowed_hosts(allowed: tuple[str, ...], spec: Obj) -> Obj:
             if not _is_refused(_check_hosts, allowed, {field: value}):
                 left[field] = value
         elif field in ("rules", "tls"):
-            left[field] = [each for each in value or () if not _is_refused(_check_hosts, allowed, {field: [each]})]
+            left[field] = [
+                each
+                for each in value or ()
+                if not _is_refused(_check_hosts, allowed, {field: [each]})
+            ]
         else:
             left[field] = value
     return left
@@ -286,8 +340,14 @@ def _of_allowed_hosts(allowed: tuple[str, ...], spec: Obj) -> Obj:
 
 def _without_class(host: Obj) -> Obj:
     """Return a copy that names no class."""
-    spec = {field: value for field, value in (host.get("spec") or {}).items() if field != "ingressClassName"}
-    annotations = {key: value for key, value in annotations_of(host).items() if not key.endswith(_CLASS_ENDING)}
+    spec = {
+        field: value
+        for field, value in (host.get("spec") or {}).items()
+        if field != "ingressClassName"
+    }
+    annotations = {
+        key: value for key, value in annotations_of(host).items() if not key.endswith(_CLASS_ENDING)
+    }
     return {**host, "metadata": {**host["metadata"], "annotations": annotations}, "spec": spec}
 
 

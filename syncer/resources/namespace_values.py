@@ -34,7 +34,9 @@ def _pairs(given: dict[str, str]) -> dict[str, str]:
         if value and not re.fullmatch(LABEL_VALUE, value):
             why = "expected at most 63 letters, digits, '-', '_' and '.'"
             why = f"{why}, beginning and ending with a letter or digit"
-            raise ValueError(f"{key}: {value[:LONGEST_LABEL_QUOTE]!r} is not the value of a label: {why}")
+            raise ValueError(
+                f"{key}: {value[:LONGEST_LABEL_QUOTE]!r} is not the value of a label: {why}"
+            )
     return given
 
 
@@ -108,7 +110,9 @@ def _amount(given: str) -> str:
         return ""
     amount = quantity(given)
     if amount is None or amount < 0:
-        raise ValueError(f"expected a quantity, such as 16, 500m or 32Gi, found {given[:LONGEST_QUOTE]!r}")
+        raise ValueError(
+            f"expected a quantity, such as 16, 500m or 32Gi, found {given[:LONGEST_QUOTE]!r}"
+        )
     return canonical(given)
 
 

@@ -33,7 +33,13 @@ from syncer.api import (
 )
 from syncer.resources import shares
 from syncer.resources.kinds import LIMIT_RANGES, NAMESPACES, PODS, RESOURCE_QUOTAS
-from syncer.resources.namespace_values import ENFORCE, Annotations, LabelsOption, LimitSpec, QuotaSpec
+from syncer.resources.namespace_values import (
+    ENFORCE,
+    Annotations,
+    LabelsOption,
+    LimitSpec,
+    QuotaSpec,
+)
 from syncer.resources.pods.security import SecurityLevel
 from syncer.translate.alike import covers
 
@@ -109,6 +115,7 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
     """
 
     name = "namespaces"
+    counts_copies = True
     resource = NAMESPACES
     has_templates = False
     metadata = MetadataRules(labels=KeyRules(deny=("*",)), annotations=KeyRules(deny=("*",)))
@@ -129,7 +136,9 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
         if virtual_key is None or _not_needed(ctx, virtual_key.name):
             return decision
         for each in _given_to(key_of(host).name, ctx.config):
-            decision = decision.then(apply(host=self._given(ctx, host, each), resource=each.resource))
+            decision = decision.then(
+                apply(host=self._given(ctx, host, each), resource=each.resource)
+            )
         return decision
 
     def translate(self, ctx: Context[NamespaceConfig], virtual: Obj) -> Obj:
@@ -145,7 +154,10 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
         if decision := _not_needed(ctx, key_of(virtual).name):
             return decision
         most = ctx.config.most
-        if len(ctx.reader.keys(Side.HOST, NAMESPACES)) >= most and len(shares.copied(ctx, NAMESPACES)) >= most:
+        if (
+            len(ctx.reader.keys(Side.HOST, NAMESPACES)) >= most
+            and len(shares.copied(ctx, NAMESPACES)) >= most
+        ):
             why = f"this virtual cluster has {most} namespaces where Pods run already"
             raise Refused(f"{why}: delete others", reason="TooManyNamespaces")
         decision = super().sync_down(ctx, virtual)
@@ -174,7 +186,7 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
         return [Right(Side.HOST, resource, verbs) for resource in config.given]
 
     def _given(self, ctx: Context[NamespaceConfig], host: Obj, each: ObjectRef) -> Obj:
-        """Return an object of the operator's in a host namespace, as of the namespace's original."""
+        """Return an object of the operator's in a host namespace, as of the original namespace."""
         key = each.key
         marks = ctx.marks
         annotations = annotations_of(host)
@@ -227,8 +239,8 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
 
     It must have today's labels, and a quota and limits that the host enforces.
 
-    A host namespace that the daemon didn't make is the operator's own matter, and so are labels that
-    a patch of theirs writes.
+    A host namespace that the daemon didn't make is the operator's own matter, and so are labels
+    that a patch of theirs writes.
     """
     config = ctx.settings.section(NamespaceSyncer.name, NamespaceConfig)
     if config is None:

@@ -143,12 +143,13 @@ class NetworkPolicySyncer(
     Policies of a namespace add up
     (https://kubernetes.io/docs/concepts/services-networking/network-policies/), so a copy that
     named more would open a tenant's Pods to others in spite of the operator's own. A policy without
-    an equivalent on the host is refused as a whole. A policy holds until it is gone, so its copy stays
-    until then, whatever finalizers hold it.
+    an equivalent on the host is refused as a whole. A policy holds until it is gone, so its copy
+    stays until then, whatever finalizers hold it.
     """
 
     deletion = "whenGone"
     name = "networkpolicies"
+    counts_copies = True
     section = "toHost.networkPolicies"
     resource = NETWORK_POLICIES
     down = ("spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
@@ -172,7 +173,9 @@ class NetworkPolicySyncer(
         left = dict(spec)
         for _, direction, peers in DIRECTIONS:
             if spec.get(direction):
-                left[direction] = _allowed_rules(spec[direction], peers, ctx.config.allowed_cidrs.of(direction))
+                left[direction] = _allowed_rules(
+                    spec[direction], peers, ctx.config.allowed_cidrs.of(direction)
+                )
         if left == spec:
             return host
         return {**host, "spec": left}
@@ -186,8 +189,11 @@ class NetworkPolicySyncer(
         """
         most = ctx.config.most
         if not shares.may_add(ctx, virtual, NETWORK_POLICIES, most):
-            why = f"this namespace has its share of the {most} NetworkPolicies that a virtual cluster may have"
-            raise Refused(f"{why} where Pods run: delete others", reason="TooManyPolicies")
+            why = (
+                f"this namespace has its share of the {most} NetworkPolicies"
+                " that a virtual cluster may have where Pods run: delete others"
+            )
+            raise Refused(why, reason="TooManyPolicies")
         return _Copy(ctx, virtual).decided("the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[NetworkPolicyConfig], pair: Pair) -> Decision:
@@ -203,8 +209,8 @@ class NetworkPolicySyncer(
 def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]) -> list[Obj]:
     """Return the rules of a copy with the parts of their address ranges that are allowed.
 
-    A rule that has no peers left is dropped, as one without any is for all. A copy is never made with
-    such a rule: somebody on the host has added it, which is drift, and no grant of ours.
+    A rule that has no peers left is dropped, as one without any is for all. A copy is never made
+    with such a rule: somebody on the host has added it, which is drift, and no grant of ours.
     """
     left = []
     for rule in given:
@@ -220,7 +226,10 @@ def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]
 
 
 def _allowed_peers(peer: Obj, allowed: Sequence[AllowedRange]) -> list[Obj]:
-    """Return the peers that are left of one; the peer itself unless it is a range that isn't allowed as a whole."""
+    """Return the peers that are left of one.
+
+    It is the peer itself unless that is a range that isn't allowed as a whole.
+    """
     if "ipBlock" not in peer:
         return [peer]
     try:
@@ -234,6 +243,13 @@ def _allowed_peers(peer: Obj, allowed: Sequence[AllowedRange]) -> list[Obj]:
 def is_too_long(policy: Obj) -> bool:
     """Return True for a policy that isn't read for each Pod of its namespace."""
     return len(str(policy.get("spec"))) > LONGEST
+
+
+def labels_named(selector: Obj) -> list[str]:
+    """Return the keys of the labels that a LabelSelector names."""
+    keys = list(selector.get("matchLabels") or ())
+    keys.extend(each["key"] for each in selector.get("matchExpressions") or ())
+    return keys
 
 
 def policy_types(spec: Obj) -> list[str]:
@@ -450,9 +466,7 @@ class _Copy:
             Refused: The value is no selector, or names a label that no copy has.
         """
         _check_selector(selector, path)
-        keys = list(selector.get("matchLabels") or ())
-        keys.extend(each["key"] for each in selector.get("matchExpressions") or ())
-        for key in keys:
+        for key in labels_named(selector):
             if not self.ctx.metadata.crosses("labels", key):
                 why = f"the label {key:.{LONGEST_LABEL_QUOTE}} doesn't go to where Pods run"
                 raise Refused(why, path=path, reason="NotCopied")

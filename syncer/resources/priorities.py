@@ -50,7 +50,9 @@ class TenantPriorityConfig(Config):
     """
 
 
-class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriorityConfig], Grants[TenantPriorityConfig]):
+class TenantPrioritySyncer(
+    Mirror[TenantPriorityConfig], Excludes[TenantPriorityConfig], Grants[TenantPriorityConfig]
+):
     """Copies PriorityClasses under names of this virtual cluster.
 
     Pods of a copy evict no others to get a place (``preemptionPolicy: Never``), and it is never the
@@ -61,6 +63,7 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
 
     deletion = "whenGone"
     name = "tenant-priorityclasses"
+    counts_copies = True
     section = "toHost.priorityClasses"
     resource = PRIORITY_CLASSES
     has_templates = False

@@ -93,7 +93,7 @@ class NamespaceSelection:
             TooLarge: The object's selectors have too many expressions.
             Refused: They find too many namespaces, or would take too many comparisons.
         """
-        size = _size(selector)
+        size = selector_size(selector)
         self.expressions += size
         if self.expressions > MOST_EXPRESSIONS:
             why = f"{self.subject} has more than {MOST_EXPRESSIONS} expressions and values"
@@ -216,7 +216,7 @@ def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]] | None:
     return required, excluded
 
 
-def _size(selector: Obj) -> int:
+def selector_size(selector: Obj) -> int:
     """Return the number of labels, expressions and values in a selector."""
     size = len(selector.get("matchLabels") or ())
     for each in selector.get("matchExpressions") or ():

@@ -45,6 +45,7 @@ from syncer.resources.harmless_annotations import LOAD_BALANCERS, refuse_odd_val
 from syncer.resources.kinds import PODS, SERVICES
 from syncer.resources.service_addresses import HEADLESS, MOST_DRAWS, NO_NOTE, Note
 from syncer.resources.service_ranges import SERVICE_CIDRS, Obstacle, obstacle_to_same
+from syncer.translate.messages import MOST_LISTED
 
 #: The Service of the virtual API server itself. Each API server manages its own.
 KUBERNETES = Key("default", "kubernetes")
@@ -63,8 +64,6 @@ LOOK_SECONDS = 60.0
 #: Most refusals of node ports for a write of a copy. After each refusal the write asks for the
 #: ports that were not refused; after the last one the host draws all.
 MOST_REFUSALS = 8
-#: Most node ports that an event names.
-MOST_NAMED = 8
 #: The options that allow fields of a Service.
 _ALLOWED_BY = {
     "externalIPs": "external_ips",
@@ -126,7 +125,9 @@ class ServiceConfig(Config):
     allow: ServicesAllowed = ServicesAllowed()
 
 
-class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[ServiceConfig], Initialize, OwnController):
+class ServiceSyncer(
+    Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[ServiceConfig], Initialize, OwnController
+):
     """Copies Services; the virtual side owns the spec, and both agree on addresses and node ports.
 
     The host is asked for the ones that the virtual API server has drawn. If it has given them to
@@ -159,7 +160,12 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[Servi
         "spec.selector": Selects(PODS, "map", empty_selects_nothing=True),
     }
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
-    grants = ("spec.externalIPs", "spec.externalName", "spec.loadBalancerClass", "spec.loadBalancerIP")
+    grants = (
+        "spec.externalIPs",
+        "spec.externalName",
+        "spec.loadBalancerClass",
+        "spec.loadBalancerIP",
+    )
     fixed_grants = ("spec.externalName", "spec.loadBalancerClass")
 
     def __init__(self) -> None:
@@ -241,11 +247,18 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[Servi
         spec = host.get("spec") or {}
         refused = []
         for field, option in _ALLOWED_BY.items():
-            if spec.get(field) and not getattr(ctx.config.allow, option) and ctx.marks.is_set(host, "spec", field):
+            if (
+                spec.get(field)
+                and not getattr(ctx.config.allow, option)
+                and ctx.marks.is_set(host, "spec", field)
+            ):
                 refused.append(field)
         if not refused:
             return host
-        return {**host, "spec": {field: value for field, value in spec.items() if field not in refused}}
+        return {
+            **host,
+            "spec": {field: value for field, value in spec.items() if field not in refused},
+        }
 
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
         """Return the copy; it selects only this tenant's Pods of this namespace."""
@@ -468,9 +481,9 @@ def _changed_ports(virtual: Obj, there: NodePorts) -> str:
         if new != number:
             changed.append(f"{number} of port {port}/{protocol} becomes {new}")
 
-    named = ", ".join(changed[:MOST_NAMED])
-    if len(changed) > MOST_NAMED:
-        named = f"{named} and {len(changed) - MOST_NAMED} more"
+    named = ", ".join(changed[:MOST_LISTED])
+    if len(changed) > MOST_LISTED:
+        named = f"{named} and {len(changed) - MOST_LISTED} more"
     return f"node ports that others have on the nodes are changed: {named}"
 
 

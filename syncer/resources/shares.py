@@ -1,4 +1,7 @@
-"""Counts that all namespaces of a virtual cluster share, so that none takes them from the others."""
+"""Counts that all namespaces of a virtual cluster share.
+
+None takes them from the others.
+"""
 
 from syncer.api import SHARE_TIMES, Context, Key, Obj, Refused, Resource, Side, key_of
 

@@ -2,7 +2,7 @@
 
 RBAC can't say "only objects with our mark", so with a name translator that makes host namespaces
 the daemon's roles are for the whole host. The API server itself evaluates this policy
-(kubernetes.io, "Validating Admission Policy"). Admission isn't asked about reads.
+(kubernetes.io, "Validating Admission Policy"). Admission doesn't check reads.
 """
 
 import json
@@ -152,13 +152,15 @@ def _validations(marks: Marks) -> list[Obj]:
     A refusal is a 403 as those of RBAC, which says that a right is missing; by default it would be
     a 422, by which an API server complains about the object.
     """
+    only = "the syncer writes only"
+    no_weaker = "no weaker Pod Security level for host namespaces"
     rules = [
         {
             # These are CREATEs, of objects that may bear any mark.
             "expression": f"(request.operation != 'CONNECT' || {_TO_PODS}) && !{_BEYOND_COPIES}",
             "message": (
-                "the syncer connects to nothing but pods of its tenants on the host, and neither gets tokens"
-                " nor binds or evicts pods there"
+                "the syncer connects to nothing but pods of its tenants on the host, and neither"
+                " gets tokens nor binds or evicts pods there"
             ),
         },
         {
@@ -167,7 +169,7 @@ def _validations(marks: Marks) -> list[Obj]:
                 f" || ((variables.whose in variables.places || {_TO_LENT})"
                 " && (request.operation == 'CREATE' || variables.before == variables.whose))"
             ),
-            "message": f"the syncer writes only objects with its mark {marks.cluster}, which they had before",
+            "message": f"{only} objects with its mark {marks.cluster}, which they had before",
         },
         {
             "expression": (
@@ -179,7 +181,7 @@ def _validations(marks: Marks) -> list[Obj]:
                 " || request.namespace in variables.places[variables.whose]"
                 " || (variables.whose in variables.makers && variables.home == variables.whose))"
             ),
-            "message": "the syncer writes only into host namespaces with its mark, or that it is configured for",
+            "message": f"{only} into host namespaces with its mark, or that it is configured for",
         },
         {
             "expression": (
@@ -190,7 +192,7 @@ def _validations(marks: Marks) -> list[Obj]:
                 " in variables.enforced[variables.whose]"
                 f" || (request.operation == 'UPDATE' && {_same(ENFORCE)} && {_same(VERSION)})"
             ),
-            "message": "the syncer sets no weaker Pod Security level for host namespaces than it is configured for",
+            "message": f"the syncer sets {no_weaker} than it is configured for",
         },
     ]
     return [{**rule, "reason": "Forbidden"} for rule in rules]

@@ -12,7 +12,8 @@ _API = "flowcontrol.apiserver.k8s.io/v1"
 _SHARES = 10
 #: Which schema of several takes a request: the lowest number. Those of Kubernetes for service
 #: accounts have 9000, those for leader election 100 to 200.
-_LEASES_FIRST, _THEN_ALL = 500, 1000
+_LEASES_FIRST = 500
+_THEN_ALL = 1000
 
 
 def flow_schemas(subject: Subject, *, name: str) -> list[Obj]:

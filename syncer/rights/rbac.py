@@ -62,7 +62,9 @@ QUOTA_RIGHTS = (Right(Side.HOST, QUOTAS, ("list",)),)
 KUBELET_RIGHTS = (
     Right(Side.HOST, PODS, ("get",)),
     Right(Side.HOST, PODS, ("get",), "log"),
-    *(Right(Side.HOST, PODS, ("get", "create"), each) for each in ("exec", "attach", "portforward")),
+    Right(Side.HOST, PODS, ("get", "create"), "exec"),
+    Right(Side.HOST, PODS, ("get", "create"), "attach"),
+    Right(Side.HOST, PODS, ("get", "create"), "portforward"),
     Right(Side.VIRTUAL, PODS, ("get",)),
     Right(Side.VIRTUAL, NODES, ("patch",), "status"),
     Right(Side.VIRTUAL, TOKEN_REVIEWS, ("create",)),
@@ -336,7 +338,8 @@ def daemon_manifests(
     roles: list[Obj] = []
     wide = _joined(replace(right, namespaces=()) for right in in_whole_host)
     if wide:
-        roles += _role("", f"{name}.{home}" if home else name, wide, subject)
+        role_name = f"{name}.{home}" if home else name
+        roles += _role("", role_name, wide, subject)
     if has_leader_election:
         lease: Sequence[Right] = SHARED_LEASE_RIGHTS
         if not is_shared:

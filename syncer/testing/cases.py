@@ -1,4 +1,4 @@
-"""Cases written in YAML: what is given, what is asked, and what should be decided.
+"""Cases written in YAML: the objects, the request, and the expected decision.
 
 ::
 
@@ -244,7 +244,8 @@ def _change(world: World, given: Given) -> None:
 
 def _compared(expect: Expected, decision: Decision) -> Iterable[str]:
     if expect.outcome is not None and expect.outcome != decision.outcome.value:
-        yield f"outcome: expected {expect.outcome}, found {decision.outcome.value} ({decision.reason})"
+        found = f"{decision.outcome.value} ({decision.reason})"
+        yield f"outcome: expected {expect.outcome}, found {found}"
     if expect.reason is not None and expect.reason not in decision.reason:
         yield f"reason: expected {expect.reason!r} in {decision.reason!r}"
     if expect.after is not None and expect.after != decision.after:

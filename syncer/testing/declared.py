@@ -26,8 +26,8 @@ class Declared:
         """
         if (side, resource) not in self._allowed:
             raise KeyError(
-                f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, which it does not declare: "
-                f"put Source(Side.{side.name}, …) into its `reads`"
+                f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, "
+                f"which it does not declare: put Source(Side.{side.name}, …) into its `reads`"
             )
         return self._informers.store(side, resource)
 

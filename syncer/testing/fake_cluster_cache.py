@@ -122,11 +122,11 @@ class FakeClusterCache:
         return self.namespaces.get(name, frozenset())
 
     def get_health(self, name: str) -> Health:
-        """Return the health of a cluster, which nobody probes."""
+        """Return the health of a cluster without any probe."""
         return Health()
 
     def get_last_probe_success(self, name: str) -> float | None:
-        """Return None, as nobody probes."""
+        """Return None, as there are no probes."""
         return self.get_health(name).last_success
 
     def watch(

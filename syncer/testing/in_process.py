@@ -1,4 +1,4 @@
-"""The in-process API server of kube-envtest, connected to the daemon's own client through memory."""
+"""The in-process API server of kube-envtest, which the daemon's client reaches through memory."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -27,7 +27,7 @@ class ApiServer(kube_envtest.ApiServer):
     """
 
     def transport(self, user: str | kube_envtest.User = "admin") -> "MemoryTransport":
-        """Return a transport into the server. ``user`` is a name in ``tokens``, or any other user."""
+        """Return a transport into the server; ``user`` is a name in ``tokens``, or another user."""
         return MemoryTransport(self, user)
 
 

@@ -133,8 +133,8 @@ def test_what_happens(trial: Trial) -> None:
 
 
 def it_is_at_rest(trial: Trial) -> None:
-    """Check that nothing is left to write after a decision was carried out, even for a new process."""
-    assert trial.step() == [], "asked again, something is left to write"
+    """Check that nothing is left to write after a decision, even for a new process."""
+    assert trial.step() == [], "when it is called again, something is left to write"
     assert trial.restart().step() == [], "after a restart, something is left to write"
 
 
@@ -197,14 +197,16 @@ def no_more_rights_are_needed_than_generated(trial: Trial) -> None:
     """Check that every request is allowed by the rights that are generated for the syncer."""
     granted = rights_of([trial.syncer], settings=trial.world.settings)
     for sent, _ in trial.sent:
-        assert allows(granted, sent.side, sent.resource, sent.verb, sent.subresource), f"no right to {sent}"
+        is_allowed = allows(granted, sent.side, sent.resource, sent.verb, sent.subresource)
+        assert is_allowed, f"no right to {sent}"
 
 
 def names_fit(trial: Trial) -> None:
     """Check that an API server accepts the name of every object that is created."""
     for sent, _ in trial.sent:
         if sent.verb == "create" and not sent.subresource:
-            assert form_of(sent.resource).fits(sent.key.name), f"{sent}: no name for a {sent.resource.kind}"
+            fits = form_of(sent.resource).fits(sent.key.name)
+            assert fits, f"{sent}: no name for a {sent.resource.kind}"
 
 
 def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
@@ -217,7 +219,8 @@ def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
         for obj in ours if side is trial.copy_side() else ():
             owners = obj["metadata"].get("ownerReferences") or ()
             lost = [owner["name"] for owner in owners if owner["uid"] not in uids]
-            assert not lost, f"{obj['kind']} {key_of(obj)} would go with {lost[0]}, which is not ours"
+            copy = f"{obj['kind']} {key_of(obj)}"
+            assert not lost, f"{copy} would go with {lost[0]}, which is not ours"
 
 
 def doing_nothing_has_a_reason(trial: Trial) -> None:
@@ -246,7 +249,7 @@ LAWS: tuple[Law, ...] = (
 
 
 def test_squatters_are_left_alone(trial: Trial) -> None:
-    """An object of someone else at the copy's key is left alone, whether or not it bears our label."""
+    """Another's object at the copy's key is left alone, whether or not it bears our label."""
     trial.settle()
     copied = trial.copied()
     assume(copied is not None)
@@ -262,7 +265,8 @@ def test_squatters_are_left_alone(trial: Trial) -> None:
         find = other.world.host if side is Side.HOST else other.world.virtual
         before = find(squatter["kind"], key_of(squatter))
         other.settle()
-        assert find(squatter["kind"], key_of(squatter)) == before, "an object that is not ours was changed"
+        after = find(squatter["kind"], key_of(squatter))
+        assert after == before, "an object that is not ours was changed"
 
 
 def test_owners_stay_behind(trial: Trial) -> None:

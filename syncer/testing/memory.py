@@ -234,9 +234,8 @@ class _Unreachable(Transport):
 
     async def send(self, request: HttpRequest) -> Any:
         """Raise ClusterError: a world has no server."""
-        raise ClusterError(
-            f"{request.method} {request.path} was sent from a World, where only objects in memory are",
-        )
+        why = "was sent from a World, where only objects in memory are"
+        raise ClusterError(f"{request.method} {request.path} {why}")
 
     def stream(self, request: HttpRequest) -> Any:
         """Raise ClusterError: a world has no server."""
@@ -249,12 +248,15 @@ class _Unreachable(Transport):
 
 
 def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:
-    """Return the effective part of a patch: a status changes only through its own path, and nothing
-    else does.
+    """Return the effective part of a patch.
+
+    A status changes only through its own path, and nothing else changes through that.
     """
     if resource.plural in WITHOUT_STATUS:
         return patch
-    return {part: value for part, value in patch.items() if (part == "status") == (subresource == "status")}
+    if subresource == "status":
+        return {part: value for part, value in patch.items() if part == "status"}
+    return {part: value for part, value in patch.items() if part != "status"}
 
 
 def _grace(resource: Resource, obj: Obj, grace: int | None) -> int:
@@ -267,20 +269,22 @@ def _grace(resource: Resource, obj: Obj, grace: int | None) -> int:
 
 
 def _refuse_changed_immutable(before: Obj, after: Obj) -> None:
-    if before.get("immutable") and any(before.get(part) != after.get(part) for part in ("data", "binaryData")):
-        raise Invalid("the object is immutable: its data can't be changed")
+    if not before.get("immutable"):
+        return
+    for part in ("data", "binaryData"):
+        if before.get(part) != after.get(part):
+            raise Invalid("the object is immutable: its data can't be changed")
 
 
 def _allocated(obj: Obj, number: int) -> Obj:
-    """Return the object with the addresses and node ports that an API server allocates for a
-    Service.
-    """
+    """Return the object with the addresses and ports that an API server gives to a Service."""
     spec = obj.get("spec") or {}
     if obj.get("kind") != "Service" or spec.get("type") == "ExternalName":
         return obj
     spec.setdefault("clusterIP", f"10.0.{number // 256 % 256}.{number % 256}")
     spec["clusterIPs"] = [spec["clusterIP"]]
-    spec["ports"] = [{"protocol": "TCP", "targetPort": port["port"], **port} for port in spec.get("ports") or ()]
+    ports = spec.get("ports") or ()
+    spec["ports"] = [{"protocol": "TCP", "targetPort": port["port"], **port} for port in ports]
     if spec.get("type") in ("NodePort", "LoadBalancer"):
         for index, port in enumerate(spec["ports"]):
             port.setdefault("nodePort", 30000 + number % 1000 + index)

@@ -18,14 +18,16 @@ NAMESPACE = "shop"
 IMAGE = "registry.example.org/app:1"
 
 #: The default virtual cluster and host namespace of a World.
-CLUSTER, HOST_NAMESPACE = "vc", "vc-ns"
+CLUSTER = "vc"
+HOST_NAMESPACE = "vc-ns"
 _SETTINGS = Settings(
     CLUSTER,
     HOST_NAMESPACE,
     SingleNamespace(cluster=CLUSTER, namespace=HOST_NAMESPACE),
 )
 
-_KINDS = {(one.api_version, one.kind): one for one in vars(kinds).values() if isinstance(one, Resource)}
+_RESOURCES = [one for one in vars(kinds).values() if isinstance(one, Resource)]
+_KINDS = {(one.api_version, one.kind): one for one in _RESOURCES}
 
 
 def resource_of(obj: Obj) -> Resource:
@@ -63,7 +65,7 @@ def host_copy(virtual: Obj, **parts: Any) -> Obj:
 
 
 def build(resource: Resource, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """Return an object of any resource; each keyword is a top-level part, merged over the defaults."""
+    """Return an object of any resource; each keyword is a part that is merged over the defaults."""
     metadata = {"name": name, "namespace": namespace} if resource.namespaced else {"name": name}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
     return merged(obj, parts)
@@ -114,9 +116,15 @@ def service(
     **parts: Any,
 ) -> Obj:
     """Return a Service that selects ``app: <name>`` by default."""
+    entries: list[Obj] = []
+    for port in ports:
+        entry = {"name": f"p{port}", "port": port, "protocol": "TCP", "targetPort": port}
+        entries.append(entry)
+    if selector is None:
+        selector = {"app": name}
     spec = {
-        "ports": [{"name": f"p{port}", "port": port, "protocol": "TCP", "targetPort": port} for port in ports],
-        "selector": dict(selector if selector is not None else {"app": name}),
+        "ports": entries,
+        "selector": dict(selector),
         "type": "ClusterIP",
     }
     resource = Resource("v1", "Service", "services")
@@ -131,10 +139,11 @@ def endpointslice(
     **parts: Any,
 ) -> Obj:
     """Return an EndpointSlice of a Service, with port 8080 of each address."""
+    served_at = addresses or ("192.0.2.7",)
     base = {
         "metadata": {"labels": {"kubernetes.io/service-name": service}},
         "addressType": "IPv4",
-        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in addresses or ("192.0.2.7",)],
+        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in served_at],
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
     }
     resource = Resource("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
@@ -175,7 +184,7 @@ def node(name: str, **parts: Any) -> Obj:
 
 
 def pod(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """Return a Pod of one container, not scheduled yet, as an API server has it after its defaults."""
+    """Return a Pod of one container, not scheduled yet, with the defaults of an API server."""
     base = {
         "spec": {
             "containers": [{"name": "app", "image": IMAGE}],
@@ -251,7 +260,12 @@ def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
         "firstTimestamp": "2026-01-01T12:00:00Z",
         "lastTimestamp": "2026-01-01T12:00:00Z",
     }
-    return build(Resource("v1", "Event", "events"), name, namespace=event_namespace, **merged(base, parts))
+    return build(
+        Resource("v1", "Event", "events"),
+        name,
+        namespace=event_namespace,
+        **merged(base, parts),
+    )
 
 
 def crd(

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for Pods, with every kind of reference and every field that is translated."""
+"""Hypothesis strategies for Pods, with every reference, and every field that is translated."""
 
 from hypothesis import strategies as st
 
@@ -54,9 +54,11 @@ _PARTS = {
 
 def _containers(prefix: str, most: int, least: int = 0) -> st.SearchStrategy[list[Obj]]:
     parts = st.lists(some(_PARTS), min_size=least, max_size=most)
-    return parts.map(
-        lambda all_parts: [{"name": f"{prefix}{n}", "image": "i:1", **p} for n, p in enumerate(all_parts)],
-    )
+
+    def named(all_parts: list[Obj]) -> list[Obj]:
+        return [{"name": f"{prefix}{n}", "image": "i:1", **p} for n, p in enumerate(all_parts)]
+
+    return parts.map(named)
 
 
 _ITEMS = st.just(
@@ -154,5 +156,5 @@ def _contents(draw: st.DrawFn) -> Obj:
 
 
 def pods() -> Made:
-    """Return Pods that are not scheduled yet, with the defaults and the admission of an API server."""
+    """Return Pods that are not scheduled yet, with an API server's defaults and admission."""
     return objects(Resource("v1", "Pod", "pods"), _contents())

@@ -95,9 +95,8 @@ class Sample:
                 f"{self.syncer.name}: `make` has to return an object of that name in {NAMESPACE}",
             )
         if self.reports is None and self.syncer.up:
-            raise ValueError(
-                f"{self.syncer.name}: it has `up`, so give two `reports` of the host, which come up",
-            )
+            why = "it has `up`, so give two `reports` of the host, which come up"
+            raise ValueError(f"{self.syncer.name}: {why}")
 
     @property
     def name(self) -> str:
@@ -155,7 +154,7 @@ class Sample:
         """
         resource = self.resource if side is Side.VIRTUAL else self.syncer.host_resource
         if resource.is_built_in:
-            why = f"the API server for tests doesn't serve {resource}, which is a kind of Kubernetes"
+            why = f"the API server for tests doesn't serve {resource}, a kind of Kubernetes"
             raise ValueError(f"{why}: add it to kube_envtest/apiserver/resources.py")
         names = {
             "kind": resource.kind,
@@ -164,9 +163,8 @@ class Sample:
         }
         owned = (*self.syncer.down, *self.syncer.both, *self.syncer.up)
         fields = {path_steps(path)[0] for path in owned if not metadata_key(path)}
-        schema = {
-            "properties": {name: {"x-kubernetes-preserve-unknown-fields": True} for name in sorted(fields)},
-        }
+        anything = {"x-kubernetes-preserve-unknown-fields": True}
+        schema = {"properties": {name: dict(anything) for name in sorted(fields)}}
         version = crd_version(resource.version, storage=True, schema={"openAPIV3Schema": schema})
         scope = "Namespaced" if resource.namespaced else "Cluster"
         return crd(str(resource), [version], scope=scope, spec={"names": names})

@@ -19,7 +19,8 @@ Made = st.SearchStrategy[Obj]
 
 _WORDS = st.sampled_from(["a", "b", "db", "web", "x", "0", "a-x-b", "x-a", "long" * 15])
 #: DNS-1123 labels, with the parts that are difficult for name translators.
-LABELS = st.lists(_WORDS, min_size=1, max_size=3).map("-".join).map(lambda text: text[:63].rstrip("-"))
+LABELS = st.lists(_WORDS, min_size=1, max_size=3).map("-".join)
+LABELS = LABELS.map(lambda text: text[:63].rstrip("-"))
 #: DNS-1035 labels, for Services.
 SERVICE_NAMES = LABELS.map(lambda text: f"s{text}"[:63])
 #: DNS-1123 subdomains of any valid length.
@@ -73,12 +74,14 @@ def _metadata(draw: st.DrawFn) -> Obj:
 
 def some(fields: dict[str, Any]) -> Made:
     """Return mappings with some of the fields; a value is a strategy or a constant."""
-    optional = {key: value if isinstance(value, st.SearchStrategy) else st.just(value) for key, value in fields.items()}
+    optional = {}
+    for key, value in fields.items():
+        optional[key] = value if isinstance(value, st.SearchStrategy) else st.just(value)
     return st.fixed_dictionaries({}, optional=optional)
 
 
 def objects(resource: Resource, contents: Made, *, names: st.SearchStrategy[str] = NAMES) -> Made:
-    """Return objects of any resource, with metadata as tenants may write it and the given contents."""
+    """Return objects of any resource, with the contents, and metadata as tenants may write it."""
     metadata = _metadata()
     if not resource.namespaced:
         return st.builds(
@@ -191,7 +194,7 @@ def _service_spec(draw: st.DrawFn) -> Obj:
 
 
 def services() -> Made:
-    """Return Services of every type, including headless ones, with the defaults of an API server."""
+    """Return Services of every type, also headless ones, with the defaults of an API server."""
     contents = st.fixed_dictionaries(
         {"spec": _service_spec(), "status": st.just({"loadBalancer": {}})},
     )

@@ -155,7 +155,10 @@ class Trial:
 
     def remake_source(self) -> None:
         """Delete the original and create it again unseen: the same key, another uid."""
-        remade = [merged(obj, {"metadata": {"uid": f"{obj['metadata']['uid']}-again"}}) for obj in self.sources()]
+        remade = []
+        for obj in self.sources():
+            uid = f"{obj['metadata']['uid']}-again"
+            remade.append(merged(obj, {"metadata": {"uid": uid}}))
         self.world.given(**{self.source_side().value: remade})
 
     # -- objects -----------------------------------------------------------------------------------
@@ -189,8 +192,8 @@ class Trial:
     def copies(self) -> list[Obj]:
         """Return all our objects on the side of copies, of any kind, that were not given."""
         given = {(obj["kind"], key_of(obj)) for obj in (*self.scene.virtual, *self.scene.host)}
-        found = self.objects(self.copy_side())
-        return [obj for obj in found if self.marked(obj) and (obj["kind"], key_of(obj)) not in given]
+        marked = [obj for obj in self.objects(self.copy_side()) if self.marked(obj)]
+        return [obj for obj in marked if (obj["kind"], key_of(obj)) not in given]
 
     def marked(self, obj: Obj) -> bool:
         """Return True if an object bears our mark."""
@@ -212,7 +215,9 @@ class Trial:
         pair = self.world.pair
         controller = pair.controllers[syncer.name]
         direction = controller.direction
-        found = self.world.copy_of(syncer, key) if direction.goes_down else next(iter(self.sources()), None)
+        found = next(iter(self.sources()), None)
+        if direction.goes_down:
+            found = self.world.copy_of(syncer, key)
         host = found if direction.by_host else None
         host_key = key if host is None else key_of(host)
         observed = Observed(controller, controller.request(key), ctx, virtual, host, host_key)

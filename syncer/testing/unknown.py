@@ -33,9 +33,10 @@ def planted(obj: Obj, *, paths: Sequence[FieldPath] | None, dropped: Iterable[st
     Dropped paths are left as they are; ``[]`` in them stands for any element of a list.
     """
     left_out = frozenset(dropped)
-    wanted: Sequence[FieldPath] = paths if paths is not None else [part for part in obj if part not in _IDENTITY]
+    if paths is None:
+        paths = [part for part in obj if part not in _IDENTITY]
     result = dict(obj)
-    for path in wanted:
+    for path in paths:
         found = dig(obj, path)
         if isinstance(found, dict | list):
             result = _set(result, path_steps(path), _plant(found, path_text(path), left_out))
@@ -56,7 +57,9 @@ def _plant(value: Any, path: str, left_out: frozenset[str]) -> Any:
         return [_plant(one, f"{path}[]", left_out) for one in value]
     if not isinstance(value, dict):
         return value
-    grown = {key: below if key in _MAPS else _plant(below, f"{path}.{key}", left_out) for key, below in value.items()}
+    grown = {}
+    for key, below in value.items():
+        grown[key] = below if key in _MAPS else _plant(below, f"{path}.{key}", left_out)
     return {**grown, MARKER: "kept"}
 
 

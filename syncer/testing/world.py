@@ -137,7 +137,10 @@ class World:
         return self._copy(Side.VIRTUAL, kind, key)
 
     def host(self, kind: str, key: str | Key) -> Obj | None:
-        """Return a private copy of a host object: ``world.host("Secret", "vc-ns/db-x-shop-x-vc")``."""
+        """Return a private copy of a host object.
+
+        For example ``world.host("Secret", "vc-ns/db-x-shop-x-vc")``.
+        """
         return self._copy(Side.HOST, kind, key)
 
     def objects(self, side: Side) -> list[tuple[Resource, Obj]]:
@@ -183,8 +186,9 @@ class World:
         return self._decided.decision
 
     def left_out(self, syncer: SyncerName, key: str | Key) -> tuple[str, ...]:
-        """Return the fields that the syncer's decision about a virtual key doesn't copy, of which
-        the tenant is told.
+        """Return the fields that the syncer's decision about a virtual key doesn't copy.
+
+        An event notifies the tenant of them.
 
         Raises as :meth:`decide`.
         """
@@ -205,7 +209,10 @@ class World:
         self._show()
         before = len(self.sent)
         try:
-            plan = self._pair.reconciler.plan_decision(self._pair.controllers[syncer.name], decision)
+            plan = self._pair.reconciler.plan_decision(
+                self._pair.controllers[syncer.name],
+                decision,
+            )
             if self._decided is not None and self._decided.decision is decision:
                 plan = replace(plan, vacant=self._decided.vacant)
             at_once(self._pair.applier.apply(plan, Deaf()))
@@ -285,10 +292,27 @@ class World:
         cluster = model.model_validate(self._config).cluster()
         found = across(list_form(self._config, model), model)
         # The translator is an argument here, so what a file has to say of it doesn't count.
-        if problems := [Problem(message, path=dotted(steps)) for steps, message in found if "sync" in steps]:
+        of_syncers = [(steps, message) for steps, message in found if "sync" in steps]
+        if of_syncers:
+            problems = [Problem(message, path=dotted(steps)) for steps, message in of_syncers]
             raise ConfigError(*problems)
+        settings = cluster.settings()
+        homes = HostNamespaces if "namespaces" in settings.sections else _AllExist
+
+        def clock() -> float:
+            return 0.0
+
+        def utcnow() -> datetime:
+            return self.now
+
+        def has_status(side: Side, resource: Resource) -> bool:
+            return resource.plural not in WITHOUT_STATUS
+
+        def minor(side: Side) -> int:
+            return self.minor_versions[side]
+
         pair = build_pair(
-            cluster.settings(),
+            settings,
             [
                 *((self._syncers[type(syncer)], section) for syncer, section in cluster.enabled()),
                 *self._custom(cluster),
@@ -296,11 +320,11 @@ class World:
             virtual=self._sides[Side.VIRTUAL],
             host=self._sides[Side.HOST],
             queue=Notebook(self._woken),
-            clock=lambda: 0.0,
-            utcnow=lambda: self.now,
-            has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
-            minor=lambda side: self.minor_versions[side],
-            homes=HostNamespaces if "namespaces" in cluster.settings().sections else _AllExist,
+            clock=clock,
+            utcnow=utcnow,
+            has_status=has_status,
+            minor=minor,
+            homes=homes,
         )
         self._pair = pair
         for controller in pair.controllers.values():
@@ -368,8 +392,12 @@ class World:
 
     def _resource(self, obj: Obj) -> Resource:
         """Return the resource of an object: one of a syncer, or a guess from its kind."""
-        named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._pair.informers}
-        return named.get((obj["apiVersion"], obj["kind"])) or resource_of(obj)
+        wanted = (obj["apiVersion"], obj["kind"])
+        for store in self._pair.informers:
+            resource = store.resource
+            if (resource.api_version, resource.kind) == wanted:
+                return resource
+        return resource_of(obj)
 
     def _copy(self, side: Side, kind: str, key: str | Key) -> Obj | None:
         for resource, objects in self._sides[side].objects.items():

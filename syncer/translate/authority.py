@@ -191,12 +191,11 @@ class Authority:
         if not self.references.is_empty:
             expected = self.references.to_host(ctx, virtual, virtual)
         for path, owner in self.owners.items():
-            if down.partial or not same(self._at(down.obj, path), self._at(expected, path)):
+            written = self._at(down.obj, path)
+            if down.partial or not same(written, self._at(expected, path)):
                 why = "its value is translated for the host, so it can't be copied up"
-                raise Refused(
-                    f"its owner can't be {owner}: {why}; see the authority of this kind",
-                    path=path,
-                )
+                message = f"its owner can't be {owner}: {why}; see the authority of this kind"
+                raise Refused(message, path=path)
 
 
 def authority_of(syncer: Syncer, config: Config) -> Authority:

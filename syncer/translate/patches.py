@@ -305,8 +305,9 @@ def _evaluating(text: str, where: str) -> PatchRule:
         raise ConfigError(*problems) from None
 
     def rule(value: Any, obj: Obj, path: ValuePath, write: Writing) -> Any:
+        present = None if value is MISSING else value
         variables = {
-            "value": None if value is MISSING else value,
+            "value": present,
             "self": obj,
             "other": write.other,
             "context": {

@@ -67,6 +67,7 @@ def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None
         key = ctx.marks.virtual_key(write.obj) or Key("", "")
 
     host_namespace = key_of(on_host).namespace if on_host else ctx.settings.host_namespace
+    live = there if write.partial else None
     return Writing(
         ctx=ctx,
         side=write.side,
@@ -75,5 +76,5 @@ def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None
         other=other,
         virtual=virtual,
         whole=ctx.marks.cluster in labels_of(write.obj),
-        live=there if write.partial else None,
+        live=live,
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from syncer.api.objects import SyncRequest
-from syncer.workqueue.fair import FairQueue
+from syncer.workqueue.fair import FairQueue, uncounted
 
 #: Obsolete timers that may stay beside the current ones.
 SPARE_TIMERS = 100
@@ -21,7 +21,7 @@ class DelayingQueue(FairQueue):
         clock: Callable[[], float],
         weights: Mapping[str, float] | None = None,
         workers: float = math.inf,
-        added: Callable[[str], None] = lambda cluster: None,
+        added: Callable[[str], None] = uncounted,
     ) -> None:
         super().__init__(clock=clock, weights=weights, workers=workers, added=added)
         self._timers: list[tuple[float, int, SyncRequest]] = []

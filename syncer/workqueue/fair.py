@@ -3,7 +3,7 @@
 A request is never in two workers; a request that is added while it is worked on is handed out again
 afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
 the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
-or whose requests are slow, delays others by no more than what it has in work. Requests of low
+or sends slow requests, delays others by no more than its requests in work. Requests of low
 priority wait in the same lane, after its others; one in every few requests is of low priority
 nevertheless, so that no flood starves them. Requests of a syncer with its own limits wait at a gate
 before they enter the lane.
@@ -12,18 +12,24 @@ before they enter the lane.
 of the workers by its weight among the lanes that aren't paused, at least one worker. Within its
 share it may take any free worker. Beyond it, only while more than a reserve is free: a quarter of
 the workers, or three quarters if the requests of the lane are slow. So a lane that becomes busy
-finds workers, also while all others wait for something that doesn't answer. The only virtual
+finds workers, even while all others wait for a server that doesn't answer. The only virtual
 cluster of a daemon has all workers as its share.
 
+**Time of the event loop.** All workers share one thread, and each may take a request in a turn of
+the event loop, so requests that compute for long would delay everybody by the sum of them. When
+those of a turn have taken some milliseconds together, none is handed out until the next turn, after
+other tasks have run. So a change that wakes many objects delays a request of another lane by a few
+of them, not by one for each worker.
+
 **Memory in use.** A worker holds the objects of its request until the API server has answered,
-several times their JSON. A large request of a lane that holds many bytes is put aside until there
-is room for it; others of the lane go on.
+several times their JSON. A large request of a lane without room for it in its memory is put aside
+until there is some; others of the lane go on.
 
 **Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them,
 whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
-long as the longest request, and what a request takes is known only afterwards; and a lane that
+long as the longest request, and the cost of a request is known only afterwards; and a lane that
 becomes busy waits there for the quanta of all others. Here it is the next one, and no lane is ahead
-of another by more than what it has in work. Lanes that may not take a worker are kept outside of
+of another by more than its requests in work. Lanes that may not take a worker are kept outside of
 the heap. Each has a request in work, so there are at most as many as workers, and they are only
 looked through while more than the reserve is free.
 """
@@ -36,6 +42,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from syncer.api.objects import SyncRequest
+from syncer.byte_budget import ByteBudget
 from syncer.workqueue.gate import Gate
 from syncer.workqueue.lane import Lane
 
@@ -45,14 +52,17 @@ EXPECTED_SECONDS = 0.005
 RESERVE = 0.25
 #: The same for a lane with slow requests.
 SLOW_RESERVE = 0.75
-#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
-#: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
-#: is created.
-MOST_WEIGHED = 1 << 20
+#: Seconds of a turn of the event loop, since its first request was handed out, after which no
+#: further one is until the next turn.
+TURN_SECONDS = 0.005
 
 
 class QueueClosed(Exception):
     """The queue is closed."""
+
+
+def uncounted(_cluster: str) -> None:
+    """Count no added request."""
 
 
 class FairQueue:
@@ -69,7 +79,7 @@ class FairQueue:
         clock: Callable[[], float],
         weights: Mapping[str, float] | None = None,
         workers: float = math.inf,
-        added: Callable[[str], None] = lambda cluster: None,
+        added: Callable[[str], None] = uncounted,
     ) -> None:
         self._clock = clock
         self._weights = {} if weights is None else weights
@@ -96,6 +106,8 @@ class FairQueue:
         self._again: dict[SyncRequest, tuple[float, bool]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._now_used = 0.0
+        #: When this turn of the event loop hands out no more; infinite before its first request.
+        self._turn_ends = math.inf
         self.closed = False
 
     # -- for workers -------------------------------------------------------------------------------
@@ -128,6 +140,9 @@ class FairQueue:
         while True:
             if self.closed:
                 raise QueueClosed
+            if self._clock() >= self._turn_ends:
+                await self._next_turn()
+                continue
             taken = self._take()
             if taken is not None:
                 return taken
@@ -144,18 +159,20 @@ class FairQueue:
         self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
-        """Return True if a running request may have objects of so many bytes of JSON in memory.
+        """Return True if a running request may take so many bytes of memory.
 
         Otherwise it must end now, and is handed out again when there is room for it.
         """
         lane = self._lanes.get(request.cluster)
         if lane is None or request not in self._running:
             return True
-        others = lane.weighed - self._weighed.get(request, 0)
-        if not _fits(size, others):
+        had = self._weighed.get(request, 0)
+        if not lane.has_room(size, had):
             self._too_heavy[request] = size
             return False
-        lane.weighed, self._weighed[request] = others + size, size
+        lane.memory.give_back(had)
+        lane.memory.take(size)
+        self._weighed[request] = size
         if lane.let_in == request:
             lane.let_in = None
         self._let_in(lane)
@@ -164,10 +181,11 @@ class FairQueue:
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker and so many writes."""
         del self._running[request]
-        weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
+        weighed = self._weighed.pop(request, 0)
+        too_heavy = self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
-            lane.weighed -= weighed
+            lane.memory.give_back(weighed)
             lane.ended(seconds, charged=EXPECTED_SECONDS)
             if lane.let_in == request:
                 lane.let_in = None
@@ -218,12 +236,15 @@ class FairQueue:
         if gate is not None:
             self._admit(gate, all_of_them=True)
 
-    def join(self, cluster: str, *, weight: float) -> None:
+    def join(self, cluster: str, *, weight: float, memory: ByteBudget | None = None) -> None:
         """Give a virtual cluster its share of the workers, before it has any request.
 
-        ``weight`` is above 0.
+        ``weight`` is above 0. ``memory`` is for the objects in work, None without a limit.
         """
         lane = self._lane(cluster)
+        if memory is not None:
+            memory.take(lane.memory.used)
+            lane.memory = memory
         if not lane.paused:
             self._weight += weight - lane.weight
         lane.weight = weight
@@ -244,7 +265,10 @@ class FairQueue:
             lane.listed = False
 
     def resume(self, cluster: str, why: str = "") -> None:
-        """Hand out the requests of a virtual cluster again, unless it is paused for other reasons."""
+        """Hand out the requests of a virtual cluster again.
+
+        If it is paused for other reasons, too, it stays paused.
+        """
         lane = self._lane(cluster)
         lane.reasons.discard(why)
         if lane.reasons:
@@ -263,6 +287,7 @@ class FairQueue:
         if lane is not None:
             lane.ready.clear()
             lane.low.clear()
+            lane.memory.give_back(lane.memory.used)
             self._limited.pop(lane, None)
             if not lane.paused:
                 self._weight -= lane.weight
@@ -318,13 +343,8 @@ class FairQueue:
         if lane is None:
             # A cluster that has left and come back may have running requests.
             running = [one for one in self._running if one.cluster == cluster]
-            weighed = sum(self._weighed.get(one, 0) for one in running)
-            lane = Lane(
-                self._weights.get(cluster, 1.0),
-                used=self._now_used,
-                running=len(running),
-                weighed=weighed,
-            )
+            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=len(running))
+            lane.memory.take(sum(self._weighed.get(one, 0) for one in running))
             self._lanes[cluster] = lane
             self._weight += lane.weight
         return lane
@@ -345,7 +365,8 @@ class FairQueue:
 
     def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
         """Admit the requests that may enter now, and set a timer for the next ones."""
-        now, lane = self._clock(), self._lane(gate.cluster)
+        now = self._clock()
+        lane = self._lane(gate.cluster)
         while admitted := gate.admit(now, all_of_them=all_of_them):
             lane.put(admitted[0], low=admitted[1])
             self._offer(lane)
@@ -384,10 +405,9 @@ class FairQueue:
         return self._workers - len(self._running) > self._workers * reserve
 
     def _release(self, ended: Lane | None) -> None:
-        """Put lanes back into the order that may take a worker, after a request of a lane has
-        ended.
+        """Put lanes that may take a worker back into the order, after a request has ended.
 
-        These are this lane, and of the others the one that has used the least.
+        These are the lane of the request, and of the others the one that has used the least.
         """
         if ended in self._limited and self._may_take(ended):
             self._put_back(ended)
@@ -406,7 +426,7 @@ class FairQueue:
 
         The one before it must have its objects first.
         """
-        if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
+        if lane.heavy and lane.let_in is None and lane.has_room(lane.heavy[0][1]):
             lane.let_in, _ = lane.heavy.popleft()
             lane.ready.appendleft(lane.let_in)
             self._offer(lane)
@@ -423,6 +443,17 @@ class FairQueue:
         if getter.done() and not getter.cancelled():
             self._wake_one()
 
+    async def _next_turn(self) -> None:
+        """Let other tasks run; if this is cancelled, another waiter is woken instead."""
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._wake_one()
+            raise
+
+    def _end_turn(self) -> None:
+        self._turn_ends = math.inf
+
     def _take(self) -> tuple[SyncRequest, float] | None:
         """Start the next request, and return it with the time of its first change, or None."""
         while self._order:
@@ -437,7 +468,11 @@ class FairQueue:
             request = lane.next()
             lane.used += EXPECTED_SECONDS / lane.weight
             lane.running += 1
-            self._running[request] = self._clock()
+            now = self._clock()
+            self._running[request] = now
+            if self._turn_ends == math.inf:
+                self._turn_ends = now + TURN_SECONDS
+                asyncio.get_running_loop().call_soon(self._end_turn)
             changed = self._waiting.pop(request)
             if not lane.is_empty:
                 self._list(lane)
@@ -445,8 +480,3 @@ class FairQueue:
                     self._wake_one()
             return request, changed
         return None
-
-
-def _fits(size: int, others: int) -> bool:
-    """Return True if there is room for objects of so many bytes beside those of others."""
-    return not others or others + size <= MOST_WEIGHED

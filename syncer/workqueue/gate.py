@@ -65,10 +65,12 @@ class Gate:
         is_full = self._concurrency and self._inside >= self._concurrency
         if not len(self) or ((now < self.opens or is_full) and not all_of_them):
             return None
-        if self._bucket is not None and not all_of_them and (delay := self._bucket.take(now)):
-            self._bucket.give_back()
-            self.opens = now + delay
-            return None
+        if self._bucket is not None and not all_of_them:
+            delay = self._bucket.take(now)
+            if delay:
+                self._bucket.give_back()
+                self.opens = now + delay
+                return None
         self._inside += 1
         low = len(self._lane.low)
         return self._lane.next(), len(self._lane.low) < low

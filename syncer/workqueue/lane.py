@@ -4,6 +4,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from syncer.api.objects import SyncRequest
+from syncer.byte_budget import ByteBudget
 
 #: One in this many requests of a lane is of low priority, if there are any.
 LOW_SHARE = 16
@@ -31,8 +32,8 @@ class Lane:
     passed_over: int = 0
     used: float = 0.0
     running: int = 0
-    #: The bytes of the objects that its workers have in memory.
-    weighed: int = 0
+    #: The bytes that its workers have in memory.
+    memory: ByteBudget = field(default_factory=ByteBudget)
     #: The requests that wait for memory for their objects, with the bytes.
     heavy: deque[tuple[SyncRequest, int]] = field(default_factory=deque)
     #: The one of these that was let in last, until its worker has its objects.
@@ -59,6 +60,13 @@ class Lane:
     def is_slow(self) -> bool:
         """True if its requests take long."""
         return self.average >= SLOW_SECONDS
+
+    def has_room(self, size: int, had: int = 0) -> bool:
+        """Return True if there is room for a request that ``had`` so many bytes.
+
+        There is, too, if it is the only one with some.
+        """
+        return self.memory.used <= had or self.memory.has_room(size - had)
 
     def put(self, request: SyncRequest, *, low: bool) -> None:
         """Add a request."""

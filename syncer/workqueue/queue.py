@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from syncer.api.objects import SyncRequest
 from syncer.workqueue.delaying import DelayingQueue
+from syncer.workqueue.fair import uncounted
 from syncer.workqueue.retries import MOST_FAILURES, PATIENCE, RETRIES_PER_SECOND, Retries
 
 #: Seconds before the first retry of a request, doubled for each further one.
@@ -31,7 +32,7 @@ class Queue(DelayingQueue):
         weights: Mapping[str, float] | None = None,
         workers: float = math.inf,
         spread: Callable[[], float] = random.random,
-        added: Callable[[str], None] = lambda cluster: None,
+        added: Callable[[str], None] = uncounted,
     ) -> None:
         super().__init__(clock=clock, weights=weights, workers=workers, added=added)
         self._spread = spread

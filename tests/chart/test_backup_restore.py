@@ -121,7 +121,7 @@ def test_restore_has_the_memory_of_the_restored_etcd() -> None:
     assert pod["spec"]["containers"][0]["resources"]["limits"] == limits["limits"]
 
 
-def test_restored_virtual_cluster_runs_from_its_folder_and_deletions_are_held_until_the_hold_ends() -> None:
+def test_restored_virtual_cluster_runs_from_its_folder_and_stops_deletions_until_the_hold_ends() -> None:
     found = objects(restore={"snapshot": "before"})
     assert found["StatefulSet", f"{NAME}-control-plane"]["spec"]["replicas"] == 1
     assert found["Deployment", f"{NAME}-syncer"]["spec"]["replicas"] == 1

@@ -253,8 +253,8 @@ def test_api_server_has_only_needed_rights_at_kubelets(plane: ChartPlane) -> Non
     kubeconfig = plane.folder / "of-the-kubelet-client"
     kubeconfig.write_text(yaml.safe_dump(document))
 
-    def may(*what: str) -> bool:
-        return plane.kubectl("auth", "can-i", *what, kubeconfig=kubeconfig, check=False).stdout == "yes\n"
+    def may(*question: str) -> bool:
+        return plane.kubectl("auth", "can-i", *question, kubeconfig=kubeconfig, check=False).stdout == "yes\n"
 
     needed = (("get", "proxy"), ("create", "proxy"), ("get", "log"), ("get", "metrics"))
     plane.until(lambda: all(may(verb, "nodes", f"--subresource={part}") for verb, part in needed))

@@ -197,8 +197,8 @@ class _Dice:
         if self._rarely():
             entry["patches"] = {"up": [{"path": self._one("status", "spec.b"), "cel": "value"}]}
         if self._even():
-            what = self._one("secrets", "configmaps", "orders.example.com", "gadgets.example.org")
-            related = {"resource": what, "origin": self._one("host", "host", "virtual"), "by": {"owner": True}}
+            resource = self._one("secrets", "configmaps", "orders.example.com", "gadgets.example.org")
+            related = {"resource": resource, "origin": self._one("host", "host", "virtual"), "by": {"owner": True}}
             if self._rarely():
                 related["enabled"] = False
             if self._rarely():

@@ -57,7 +57,7 @@ def _configured(config: dict[str, Any]) -> dict[str, Any]:
         (_configured({"gracePeriod": "soon"}), "/syncer/config/gracePeriod", "pattern"),
     ],
 )
-def test_misspelt_values_of_a_virtual_cluster_are_refused_with_their_place(
+def test_misspelt_values_of_a_virtual_cluster_are_refused_with_their_path(
     values: dict[str, Any], path: str, word: str
 ) -> None:
     with pytest.raises(Unrenderable) as caught:

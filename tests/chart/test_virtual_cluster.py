@@ -125,10 +125,10 @@ def test_private_keys_are_seen_by_their_users_alone() -> None:
     for owner, each in pods(objects(EVERYTHING)):
         if "control-plane" not in owner:
             secrets = [volume["secret"] for volume in each["volumes"] if "secret" in volume]
-            seen = [
+            mounted = [
                 item["key"] for secret in secrets if secret["secretName"] == f"{NAME}-pki" for item in secret["items"]
             ]
-            assert seen == (["super-admin.conf"] if f"{NAME}-manifests-" in owner else []), owner
+            assert mounted == (["super-admin.conf"] if f"{NAME}-manifests-" in owner else []), owner
 
 
 def test_programs_of_the_control_plane_start_in_order_and_three_know_each_other() -> None:

@@ -69,5 +69,5 @@ def is_forbidden(chart: Chart) -> bool:
     return False
 
 
-def exists(chart: Chart, *what: str) -> bool:
-    return bool(chart.kubectl("get", *what, "-o=name", "--ignore-not-found"))
+def exists(chart: Chart, *query: str) -> bool:
+    return bool(chart.kubectl("get", *query, "-o=name", "--ignore-not-found"))

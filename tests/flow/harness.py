@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any, Protocol, cast
 
 from sampled import config_model, registry
 
@@ -20,6 +21,7 @@ from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig
 from syncer.daemon.pages.status import settle
 from syncer.daemon.process import Process
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.leaderelection.lease import Lease
@@ -156,6 +158,14 @@ class Daemon:
     def wrote(self) -> Mapping[tuple[str, str, str, str], int]:
         """Changes made, by virtual cluster, syncer, side and verb."""
         return dict(self.process.statuses.done)
+
+
+def connected(daemon: Daemon, cluster: str = CLUSTER) -> ServedCluster:
+    """Return a virtual cluster with connections for a kubelet's server, which relay nothing."""
+    served = daemon.process.served[cluster]
+    for side in (served.pair.virtual, served.pair.host):
+        side.dialer = cast("Any", SimpleNamespace(endpoint=SimpleNamespace(proxy=None)))
+    return served
 
 
 @contextlib.asynccontextmanager

@@ -333,11 +333,11 @@ DEEDS = tuple(f"{deed} {side}" for deed in _DEEDS for side in ("virtual", "host"
 
 def perform(two: Two, case: Case, deed: str) -> None:
     """Let it happen."""
-    what, _, side = deed.partition(" ")
+    act, _, side = deed.partition(" ")
     if side != "host":
-        _DEEDS[what](two.virtual, case.virtual, case.edits[0])
+        _DEEDS[act](two.virtual, case.virtual, case.edits[0])
     if side != "virtual":
-        _DEEDS[what](two.host, case.host, case.edits[1])
+        _DEEDS[act](two.host, case.host, case.edits[1])
 
 
 def work(two: Two) -> None:

@@ -12,6 +12,7 @@ from harness import admin, namespace, utcnow
 
 from hack.side_tasks import helped_by
 from syncer.api import Obj, Side
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest, HttpResponse, Stream
@@ -109,7 +110,14 @@ class Secrets(World):
         self.host.put(namespace(TEAM))
         self.tokens = {"Bearer good"}
 
-    def transport(self, endpoint: Endpoint, credentials: LoginCredentials, *, user_agent: str) -> Logged:
+    def transport(
+        self,
+        endpoint: Endpoint,
+        credentials: LoginCredentials,
+        *,
+        user_agent: str,
+        replies: ByteBudget | None,
+    ) -> Logged:
         """Stand in for HTTP."""
         assert user_agent == "vsyncer"
         return Logged(self, endpoint, credentials)

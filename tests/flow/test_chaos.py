@@ -29,4 +29,4 @@ def test_leader_that_goes_on_after_failed_renewals_is_reported(monkeypatch: pyte
     believes = property(lambda lease: lease._clock() < lease._leads_until + 60)
     monkeypatch.setattr(Lease, "is_leader", believes)
     monkeypatch.setattr(Lease, "until", property(lambda lease: lease._leads_until + 60))
-    assert any("while vsyncer-bob-1 led" in what for what in wrong_in(script))
+    assert any("while vsyncer-bob-1 led" in fault for fault in wrong_in(script))

@@ -39,4 +39,4 @@ def test_replica_that_goes_on_after_its_lease_is_reported(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(SharedFleet, "end", go_on)
     monkeypatch.setattr(Shards, "until", lambda shards, cluster: math.inf)
-    assert any("led" in what for what in wrong_in(script, REPLICAS))
+    assert any("led" in fault for fault in wrong_in(script, REPLICAS))

@@ -13,6 +13,8 @@ from syncer.testing.objects import build, ingress
 
 SHOWN = {"labels": {"tenants": "yes"}}
 SELECTED = {"enabled": True, "selector": {"matchLabels": {"tenants": "yes"}}}
+PAUSED = "vsyncer.dev/paused"
+INGRESS_PATH = "ingresses.networking.k8s.io"
 SYNCERS = ("persistentvolumeclaims", "ingresses", "storageclasses", "volumeattributesclasses", "ingressclasses")
 
 
@@ -56,12 +58,10 @@ def test_object_waits_for_its_class_and_its_owner_reads_why() -> None:
                 assert reason == "ClassNotListed"
                 assert message == f"the host has no {kind} for this virtual cluster: name one that is listed"
             assert two.copy("persistentvolumeclaims", "db") is None
-            assert two.copy("ingresses.networking.k8s.io", "web") is None
+            assert two.copy(INGRESS_PATH, "web") is None
             two.host.put(storage("gold", **SHOWN))
             two.host.put(build(INGRESS_CLASSES, "public", metadata=SHOWN, spec={"controller": "example.org/a"}))
-            await until(
-                lambda: two.copy("persistentvolumeclaims", "db") and two.copy("ingresses.networking.k8s.io", "web")
-            )
+            await until(lambda: two.copy("persistentvolumeclaims", "db") and two.copy(INGRESS_PATH, "web"))
 
     play(scenario)
 
@@ -113,5 +113,22 @@ def test_event_of_a_claim_explains_that_its_copy_was_deleted(bound: bool) -> Non
             assert reason == "HostCopyDeleted"
             assert ("delete this claim and create it again" in message) is bound
             assert ("take the annotation vsyncer.dev/copied off" in message) is not bound
+
+    play(scenario)
+
+
+def test_copy_of_a_paused_ingress_goes_once_its_class_is_not_selected() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        two.host.put(build(INGRESS_CLASSES, "public", spec={"controller": "example.org/a"}, metadata=SHOWN))
+        two.virtual.put(ingress("web", spec={"ingressClassName": "public"}))
+        async with running(two, config()) as daemon:
+            await until(lambda: two.copy(INGRESS_PATH, "web"))
+            edit(two, "virtual", INGRESS_PATH, {"metadata": {"annotations": {PAUSED: "true"}}}, "web")
+            await daemon.settled()
+            two.host.put(build(INGRESS_CLASSES, "public", spec={"controller": "example.org/a"}))
+            assert await until(lambda: two.copy(INGRESS_PATH, "web") is None) < 1
+            await daemon.settled()
+            assert "GrantRevoked" in [reason for reason, _ in events_about(two, "web")]
 
     play(scenario)

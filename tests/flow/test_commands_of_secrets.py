@@ -93,7 +93,7 @@ def test_unknown_cluster_error_lists_the_known_ones(world: Secrets, monkeypatch:
         with pytest.raises(ConfigError, match=r"'shops'.* there are: bank, pets, shop\.") as raised:
             await secret_cluster(config, "shops")
         assert "shop" in raised.value.problems[0].hint
-        monkeypatch.setattr(secret_lookup, "NAMED", 2)
+        monkeypatch.setattr(secret_lookup, "MOST_LISTED", 2)
         with pytest.raises(ConfigError, match=r"bank, pets and 1 more\."):
             await secret_cluster(config, "zoo")
 

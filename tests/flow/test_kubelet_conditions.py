@@ -7,11 +7,10 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from harness import CLUSTER, Daemon, Two, built_in, play, until
+from harness import CLUSTER, Daemon, Two, built_in, connected, play, until
 from small_syncers import Maps
 
 from hack.ports import free_port
@@ -28,7 +27,6 @@ from syncer.daemon.kubelet.node_server import (
 )
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages import status
-from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.pair import Condition
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
@@ -41,14 +39,6 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import pod
 
 NOBODY_VERIFIES = "the certificate can't be verified, as the virtual cluster signs none"
-
-
-def connected(daemon: Daemon) -> ServedCluster:
-    """Return the virtual cluster; nothing is relayed through its connections."""
-    served = daemon.process.served[CLUSTER]
-    for cluster in (served.pair.virtual, served.pair.host):
-        cluster.dialer = cast("Any", SimpleNamespace(endpoint=SimpleNamespace(proxy=None)))
-    return served
 
 
 @contextlib.asynccontextmanager

@@ -256,7 +256,7 @@ def test_host_that_shows_an_older_state_makes_no_pod_fail(two: Two, is_deleted: 
     play(scenario)
 
 
-def test_pods_with_a_held_deletion_do_not_fail_either(two: Two) -> None:
+def test_pods_with_a_stopped_deletion_do_not_fail_either(two: Two) -> None:
     """A host that comes back empty costs neither Pods nor their phases, until a person confirms it."""
     names = [f"p{number}" for number in range(9)]
 

@@ -7,6 +7,7 @@ from clusters_scene import World, clusters_named, states
 from harness import host_path, namespace, play, until
 from noise import noise
 
+from kube_envtest import Rule
 from syncer.daemon.process import Process
 from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
@@ -103,6 +104,30 @@ def test_objects_that_were_left_out_are_synced_once_there_is_room(world: World) 
             assert not parked(process)
 
     play(scenario)
+
+
+def test_large_objects_in_work_take_a_share_of_the_memory(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 32})) as (process, fleet):
+            await until(lambda: world.has_copy("shop", "small"))
+            world.host.faults.add(Rule(verb="create", latency=1))
+            assert await most_in_work(world, process, "few") == 2
+            fleet.update(clusters_named("shop", every={"maxMegabytes": 128}))
+            assert await most_in_work(world, process, "many") > 4
+
+    play(scenario)
+
+
+async def most_in_work(world: World, process: Process, name: str) -> int:
+    """Create ConfigMaps of 18 KB, and return how many of them are in work at a time at most."""
+    names = {f"{name}{number}" for number in range(MANY)}
+    for each in names:
+        world.servers["shop"].put(configmap(each, {"k": noise(18_000)}))
+    most = 0
+    while not all(world.has_copy("shop", each) for each in names):
+        most = max(most, sum(each.key.name in names for each in process.queue.running()))
+        await asyncio.sleep(0.05)
+    return most
 
 
 def test_copies_stay_if_a_daemon_starts_and_there_is_no_room_for_their_objects(world: World) -> None:

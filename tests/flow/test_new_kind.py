@@ -60,7 +60,6 @@ def test_package_with_a_new_kind_passes_all_suites(tmp_path: Path) -> None:
     ("instead", "output"),
     [
         ({SAMPLE: ""}, "write kind_gadgets.py"),
-        ({"tests/cases/gadgets.yaml": ""}, "write cases for it"),
         (
             {SAMPLE: FILES[SAMPLE].replace("reports=", "#")},
             "it has `up`, so give two `reports` of the host",
@@ -71,7 +70,7 @@ def test_package_with_a_new_kind_passes_all_suites(tmp_path: Path) -> None:
         ),
         ({"gadgets.py": FILES["gadgets.py"].replace("Mirror)", "object)")}, "is not a subclass of syncer.api.Syncer"),
     ],
-    ids=["no sample", "no cases", "no reports", "no objects", "no syncer"],
+    ids=["no sample", "no reports", "no objects", "no syncer"],
 )
 def test_incomplete_package_gets_an_error_that_names_the_missing_part(
     tmp_path: Path, instead: dict[str, str], output: str

@@ -49,7 +49,7 @@ def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None
 
 
 @pytest.mark.parametrize("how", ["start", "relist", "scan"])
-def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str) -> None:
+def test_too_many_deletions_wait_for_confirmation(two: Two, how: str) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with contextlib.AsyncExitStack() as stack:
@@ -93,7 +93,7 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
     play(scenario)
 
 
-def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: Two) -> None:
+def test_deletion_of_an_object_that_returns_is_released(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         await put_in_step(two)
@@ -188,7 +188,7 @@ def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
     play(scenario)
 
 
-def test_deletion_by_a_tenant_is_never_held(two: Two) -> None:
+def test_deletion_by_a_tenant_is_never_stopped(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:
@@ -207,7 +207,7 @@ def test_deletion_by_a_tenant_is_never_held(two: Two) -> None:
     play(scenario)
 
 
-def test_few_of_many_and_many_of_few_are_not_held(two: Two) -> None:
+def test_few_of_many_and_many_of_few_are_not_stopped(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         await put_in_step(two)

@@ -153,7 +153,7 @@ def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two)
     play(scenario)
 
 
-def test_held_deletions_are_reported_and_can_be_confirmed(two: Two) -> None:
+def test_stopped_deletions_are_reported_and_can_be_confirmed(two: Two) -> None:
     async def scenario() -> None:
         many(two, 10)
         async with settled(two.daemon()):

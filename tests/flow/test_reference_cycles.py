@@ -82,7 +82,7 @@ def test_objects_leave_no_cycle_when_they_are_written_or_cannot_be(two: Two, fau
     play(scenario)
 
 
-def test_no_plan_is_held_while_the_next_one_of_its_request_is_made(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_is_freed_before_the_next_one_of_its_request(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each holds both objects, and what is written."""
     reconcile, plans_alive = Reconciler.reconcile, list[int]()
 

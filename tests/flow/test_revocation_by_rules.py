@@ -86,8 +86,8 @@ def test_pauses_of_tenants_count_only_where_the_operator_lets_them(two: Two) -> 
         async with between(two.host, [(_rules({"pause": {"byTenants": False}}), two.virtual)]) as daemon:
             await until(lambda: two.host.objects("configmaps"))
             await daemon.settled()
-            held = two.host.objects("configmaps")[0]
-            two.host.put(merged(held, {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}}))
+            copy = two.host.objects("configmaps")[0]
+            two.host.put(merged(copy, {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}}))
             two.virtual.put(merged(there(two.virtual, "configmaps", f"{NAMESPACE}/settings"), {"data": {"new": "1"}}))
             await daemon.settled()
             assert "new" not in (two.host.objects("configmaps")[0].get("data") or {}), "the operator's own pause counts"

@@ -164,7 +164,7 @@ def test_another_server_and_authority_is_a_new_start(scene: Scene) -> None:
     assert process is scene.daemon.process
     assert process is not None
     assert process.poll() is None
-    assert "a virtual cluster begins again" in scene.daemon.log.read_text()
+    assert "kubeconfig now leads to another server" in scene.daemon.log.read_text()
 
 
 @pytest.mark.parametrize(("side", "row"), [("host", "host"), ("virtual", "virtual/vc")])

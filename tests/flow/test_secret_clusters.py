@@ -78,7 +78,7 @@ def test_secrets_of_a_namespace_take_no_memory_of_a_listed_cluster(
     play(scenario)
 
 
-def test_new_token_is_used_in_place_and_no_watch_is_lost(world: Secrets) -> None:
+def test_new_token_is_used_and_no_watch_is_lost(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         async with world.daemon(configured()) as (process, _):

@@ -326,7 +326,7 @@ def test_events_about_a_copy_reach_its_original(two: Two) -> None:
 # -- restart ---------------------------------------------------------------------------------------
 
 
-def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
+def test_restart_with_everything_in_step_writes_nothing(two: Two) -> None:
     async def scenario() -> None:
         for number in range(30):
             two.virtual.put(configmap(f"c{number}", metadata={"labels": {"n": str(number)}}))

@@ -134,7 +134,7 @@ def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Tw
 # -- what stands in the way ------------------------------------------------------------------------
 
 
-def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
+def test_foreign_object_with_the_name_of_a_copy_is_left_alone(two: Two) -> None:
     async def scenario() -> None:
         foreign = configmap(host_path("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
         stored = two.host.put(foreign)

@@ -76,11 +76,13 @@ def test_tenant_gets_one_event_about_cut_rules() -> None:
     play(scenario)
 
 
-def test_pods_are_marked_as_isolated_while_a_policy_selects_them() -> None:
-    def marks(two: Two, name: str) -> list[str]:
-        found = labels_of(two.copy("pods", name) or {"metadata": {}})
-        return sorted(key.rpartition("-")[2] for key in found if key.startswith("vsyncer.dev/isolated-"))
+def marks(two: Two, name: str) -> list[str]:
+    """Return the directions in which the copy of a Pod is marked as isolated."""
+    found = labels_of(two.copy("pods", name) or {"metadata": {}})
+    return sorted(key.rpartition("-")[2] for key in found if key.startswith("vsyncer.dev/isolated-"))
 
+
+def test_pods_are_marked_as_isolated_while_a_policy_selects_them() -> None:
     def changed(**spec: Json) -> Obj:
         return merged(policy("walls"), {"spec": {"ingress": None, **spec}})
 
@@ -106,5 +108,31 @@ def test_pods_are_marked_as_isolated_while_a_policy_selects_them() -> None:
             two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}))
             await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
             await daemon.settled()
+
+    play(scenario)
+
+
+def test_policies_with_too_many_expressions_together_isolate_all_pods_with_an_event() -> None:
+    def absent(name: str) -> list[Obj]:
+        return [{"key": f"{name}-{number}", "operator": "DoesNotExist"} for number in range(520)]
+
+    def events(two: Two) -> list[str]:
+        found = two.virtual.objects("events", NAMESPACE)
+        return [each["message"] for each in found if each["reason"] == "NamespaceIsolated"]
+
+    async def scenario() -> None:
+        two = Two()
+        for number in range(10):
+            selector = {"matchLabels": {"app": "nobody"}, "matchExpressions": absent(f"k{number}")}
+            two.virtual.put(merged(policy(f"p{number}"), {"spec": {"podSelector": selector}}))
+        two.virtual.put(pod("web", metadata={"labels": {"app": "web"}}))
+        async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=ON) as daemon:
+            await until(lambda: marks(two, "web") == ["egress", "ingress"])
+            await until(lambda: events(two))
+            assert "more than 5000 labels, expressions and values together; use fewer" in events(two)[0]
+            two.virtual.delete(PLURAL, f"{NAMESPACE}/p0")
+            await until(lambda: marks(two, "web") == [])
+            await daemon.settled()
+            assert len(events(two)) == 1
 
     play(scenario)

@@ -65,8 +65,8 @@ def test_cluster_left_by_all_replicas_is_uninstalled_and_the_others_go_on(monkey
     scene(monkeypatch, scenario)
 
 
-@pytest.mark.parametrize("what", ["serves", "is cut off", "is frozen"])
-def test_replica_that_may_still_write_prevents_an_uninstall(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+@pytest.mark.parametrize("state", ["serves", "is cut off", "is frozen"])
+def test_replica_that_may_still_write_prevents_an_uninstall(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     async def scenario(replicas: Replicas) -> None:
         await led(replicas, "ann", "bob")
         await settled(replicas)
@@ -74,14 +74,14 @@ def test_replica_that_may_still_write_prevents_an_uninstall(monkeypatch: pytest.
         [other] = [each for each in replicas.live.values() if each is not owner]
         leave(other)
         before = len(replicas.world.host.requests)
-        if what == "serves":
+        if state == "serves":
             with pytest.raises(StillServed, match=f"{owner.name}_{owner.name} may still write for"):
                 await uninstalled(replicas)
             assert not [one for one in list(replicas.world.host.requests)[before:] if one.verb == "delete"]
             assert replicas.world.has_copy(GONE)
             return
         # One whose Leases end can write no more, whatever its configuration says.
-        owner.is_cut, is_frozen = what == "is cut off", what == "is frozen"
+        owner.is_cut, is_frozen = state == "is cut off", state == "is frozen"
         if is_frozen:
             owner.is_open.clear()
         report = await uninstalled(replicas)

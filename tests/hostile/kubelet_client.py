@@ -1,9 +1,11 @@
-"""The virtual API server as a client of the daemon's kubelet server."""
+"""The virtual API server as a client of the daemon's kubelet server, and the host as a server of logs."""
 
 import http.client
 import json
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +38,43 @@ class ReviewingServer(ApiServer):
         if request.path.endswith("/subjectaccessreviews"):
             return reply(201, {**json.loads(request.body), "status": {"allowed": True}})
         return await super().serve(request)
+
+
+_UNVERIFIED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_UNVERIFIED.check_hostname = False
+_UNVERIFIED.verify_mode = ssl.CERT_NONE
+
+
+class EndlessLog:
+    """A log that never ends."""
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        while True:
+            yield [b"x" * (64 << 10)]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def with_logs(server: ApiServer) -> None:
+    """Let a server answer requests for logs of pods, which never end."""
+    serve = server.serve
+
+    async def serving(request: Any) -> Any:
+        if request.path.partition("?")[0].endswith("/log"):
+            return EndlessLog()
+        return await serve(request)
+
+    server.serve = serving  # type: ignore[method-assign]
+
+
+def follow(port: int, pod: str, stack: ExitStack) -> bytes:
+    """Follow the log of a Pod, and return how the answer begins; the rest is never read."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection = stack.enter_context(_UNVERIFIED.wrap_socket(connection, server_hostname="127.0.0.1"))
+    line = f"GET /containerLogs/{pod}/app?follow=true HTTP/1.1"
+    connection.sendall(f"{line}\r\nHost: n\r\nAuthorization: Bearer admin-token\r\n\r\n".encode())
+    return connection.recv(300)
 
 
 class KubeletClient:

@@ -1,18 +1,20 @@
-"""What the audit of `hack/chaos --hostile` takes for harm, and what it doesn't."""
+"""The audit of `hack/chaos --hostile` reports harm, and nothing else."""
 
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from hostile_chaos.attacks import ATTACKS
 from hostile_chaos.audit import Audit
-from hostile_chaos.stage import Stage
+from hostile_chaos.grants import FROZEN, HIDDEN_CLASS, SHOWN_CLASS, address_of, slice_of
+from hostile_chaos.stage import FrozenObject, Stage
 from hostile_scene import CLUSTER, HOME
 
 from kube_envtest import Change, Logged
 from syncer.api import Key, Marks, Obj, key_of
-from syncer.resources.kinds import PODS
+from syncer.resources.kinds import NETWORK_POLICIES, PODS, PRIORITY_CLASSES
 from syncer.testing.merge import merged
-from syncer.testing.objects import pod, resource_of, service, serviceaccount
+from syncer.testing.objects import build, endpointslice, ingress, pod, resource_of, service, serviceaccount
 
 MARKS = Marks()
 
@@ -29,12 +31,12 @@ def copy_of(virtual: Obj, **parts: Any) -> Obj:
     return merged(merged(virtual, {"metadata": metadata}), parts)
 
 
-def found(obj: Obj) -> list[tuple[str, str]]:
-    """Return what the audit says of a write of the daemon."""
+def found(obj: Obj, before: Obj | None = None) -> list[tuple[str, str]]:
+    """Return the faults that the audit finds in a write of the daemon."""
     found: list[tuple[str, str]] = []
-    audit = Audit(lambda kind, what, _: found.append((kind, what)), single=True, polices=False, attacks=["annotations"])
+    audit = Audit(lambda kind, fault, _: found.append((kind, fault)), single=True, polices=False, attacks=ATTACKS)
     audit.on_host(
-        0.0, cast("Change", SimpleNamespace(resource=resource_of(obj).plural, obj=obj, before=None, after=obj))
+        0.0, cast("Change", SimpleNamespace(resource=resource_of(obj).plural, obj=obj, before=before, after=obj))
     )
     return found
 
@@ -42,7 +44,7 @@ def found(obj: Obj) -> list[tuple[str, str]]:
 PRIVILEGED = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
 MIGHTY = {"name": "c", "image": "i", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}
 OPEN = {"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}
-OF_THE_NODE = ("privileges", "a Pod has what is the node's")
+OF_THE_NODE = ("privileges", "a Pod has parts of the node")
 HARMFUL = {
     "label of a Pod": (
         copy_of(pod("annotations-1"), metadata={"labels": {"azure.workload.identity/use": "true"}}),
@@ -67,13 +69,37 @@ HARMFUL = {
     ),
     "port of the node": (copy_of(pod("a", spec={"containers": [OPEN]})), OF_THE_NODE),
     "capability of a container for debugging": (copy_of(pod("a", spec={"ephemeralContainers": [MIGHTY]})), OF_THE_NODE),
-    "Pod that asks for what is the node's": (
+    "Pod that asks for parts of the node": (
         copy_of(pod("privileges-1")),
-        ("privileges", "a Pod is created that asks for what is the node's"),
+        ("privileges", "a Pod is created that asks for parts of the node"),
     ),
     "address of a load balancer": (
         copy_of(service("a", spec={"type": "LoadBalancer", "loadBalancerIP": "8.8.8.8"})),
-        ("addresses", "Services have a loadBalancerIP"),
+        ("daemon", "Service copies get more than the operator's rules allow"),
+    ),
+    "host of an Ingress": (
+        copy_of(ingress("a", spec={"rules": [{"host": "login.bank.example"}]})),
+        ("daemon", "Ingress copies get more than the operator's rules allow"),
+    ),
+    "class in an annotation": (
+        copy_of(ingress("classes-1", metadata={"annotations": {"kubernetes.io/ingress.class": HIDDEN_CLASS}})),
+        ("classes", "Ingress copies get more than the operator's rules allow"),
+    ),
+    "range of a NetworkPolicy": (
+        copy_of(build(NETWORK_POLICIES, "freezes-1", spec=FROZEN["NetworkPolicy"].more["spec"])),
+        ("freezes", "NetworkPolicy copies get more than the operator's rules allow"),
+    ),
+    "rule without peers of a NetworkPolicy": (
+        copy_of(build(NETWORK_POLICIES, "freezes-1", spec={"egress": [{}]})),
+        ("freezes", "NetworkPolicy copies get more than the operator's rules allow"),
+    ),
+    "value of a PriorityClass": (
+        copy_of(build(PRIORITY_CLASSES, "freezes-1", value=1000, preemptionPolicy="Never")),
+        ("freezes", "PriorityClass copies get more than the operator's rules allow"),
+    ),
+    "address of an EndpointSlice": (
+        copy_of(endpointslice("freezes-1", "192.0.2.1")),
+        ("freezes", "EndpointSlice copies get more than the operator's rules allow"),
     ),
 }
 
@@ -83,9 +109,42 @@ def test_harmful_object_is_reported(obj: Obj, wrong: tuple[str, str]) -> None:
     assert found(obj) == [wrong]
 
 
-@pytest.mark.parametrize("obj", [pod("a"), service("a"), serviceaccount("a")], ids=lambda obj: obj["kind"])
+WITHIN = [
+    pod("a"),
+    service("a"),
+    serviceaccount("a"),
+    ingress("a", spec={"ingressClassName": SHOWN_CLASS}),
+    FROZEN["NetworkPolicy"].within("a", "shop"),
+    build(PRIORITY_CLASSES, "a", value=10, preemptionPolicy="Never"),
+    slice_of(address_of(7), "a", "shop"),
+]
+
+
+@pytest.mark.parametrize("obj", WITHIN, ids=lambda obj: obj["kind"])
 def test_plain_copy_is_no_harm(obj: Obj) -> None:
     assert found(copy_of(obj)) == []
+
+
+def test_more_that_a_copy_had_before_is_no_harm_of_the_write() -> None:
+    before = copy_of(ingress("freezes-1", spec={"rules": [{"host": "login.bank.example"}]}))
+    assert found(merged(before, {"metadata": {"labels": {"tier": "a"}}}), before) == []
+
+
+@pytest.mark.parametrize(
+    ("copy", "ended", "parts"),
+    [
+        (ingress("a"), "", []),
+        (ingress("a", spec={"ingressClassName": "blue"}), "blue", ["blue"]),
+        (slice_of(address_of(7), "a", "shop"), address_of(7), [address_of(7)]),
+        (slice_of(address_of(7), "a", "shop"), address_of(8), []),
+        (service("a", spec={"externalIPs": ["8.8.8.8"]}), "", ["externalIPs"]),
+        (None, "blue", []),
+    ],
+)
+def test_frozen_copy_that_keeps_a_grant_is_found(copy: Obj | None, ended: str, parts: list[str]) -> None:
+    frozen = FrozenObject(service("a"), "freezes", ended)
+    stage = SimpleNamespace(scene=SimpleNamespace(copy=lambda obj: copy))
+    assert Stage.excess_of(cast("Stage", stage), frozen) == parts
 
 
 def test_copy_without_an_original_is_an_orphan_unless_remade_on_purpose() -> None:
@@ -112,7 +171,7 @@ def test_copy_without_an_original_is_an_orphan_unless_remade_on_purpose() -> Non
 def test_read_in_a_namespace_of_the_host_is_harm(verb: str, resource: str, path: str, is_harm: bool) -> None:
     found: list[tuple[str, str]] = []
     audit = Audit(
-        lambda kind, what, _: found.append((kind, what)), single=False, polices=False, attacks=["annotations"]
+        lambda kind, fault, _: found.append((kind, fault)), single=False, polices=False, attacks=["annotations"]
     )
     audit.on_request(Logged(verb, f"/api/v1/{path}", "syncer", 404, resource))
     kind = "annotations", f"{verb} {resource} in a host namespace that isn't the tenant's"

@@ -6,8 +6,8 @@ import pytest
 from hostile_scene import HOME, NAMESPACE, HostileScene, eventually
 
 from syncer.api import Key, Obj, Resource, annotations_of, labels_of
-from syncer.resources.kinds import NAMESPACES
-from syncer.testing.objects import build, configmap, crd, namespace, pod, secret, service, serviceaccount
+from syncer.resources.kinds import NAMESPACES, PERSISTENT_VOLUME_CLAIMS
+from syncer.testing.objects import build, configmap, crd, ingress, namespace, pod, secret, service, serviceaccount
 
 #: A key of each sort that controllers of a host act on.
 ACTED_ON = {
@@ -21,6 +21,12 @@ ACTED_ON = {
     "openshift.io/run-level": "0",
     "admission.gatekeeper.sh/ignore": "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "alpha.image-policy.k8s.io/break-glass": "true",
+    "admission.stackrox.io/break-glass": "ticket-1",
+    "io.kubernetes.pod.namespace": "kube-system",
+    "ipam.antrea.io/ippools": "host",
+    "ls1.ovn.kubernetes.io/logical_switch": "host",
+    "microsoft.containerinstance.virtualnode.identity": "host",
 }
 
 
@@ -35,7 +41,8 @@ def refused(hostile: HostileScene, obj: Obj, reason: str) -> str:
 def test_metadata_that_a_host_acts_on_stays_behind_on_every_kind(hostile: HostileScene) -> None:
     hostile.start()
     forced = {**ACTED_ON, "vsyncer.dev/force-sync": "true", "plain": "1"}
-    metadata: dict[str, Any] = {"labels": {"azure.workload.identity/use": "true", "app": "a"}, "annotations": forced}
+    labels = {"azure.workload.identity/use": "true", "image-policy.k8s.io/break-glass": "true", "app": "a"}
+    metadata: dict[str, Any] = {"labels": labels, "annotations": forced}
     given = [
         hostile.tenant.put(each)
         for each in (
@@ -49,11 +56,88 @@ def test_metadata_that_a_host_acts_on_stays_behind_on_every_kind(hostile: Hostil
         copy = hostile.copied(obj)
         # 0aeb964 copies them all.
         assert not annotations_of(copy).keys() & ACTED_ON.keys()
-        assert "azure.workload.identity/use" not in labels_of(copy)
-        assert labels_of(copy)["app"] == "a"
+        assert labels_of(copy).keys() & labels.keys() == {"app"}
         assert ("plain" in annotations_of(copy)) is (obj["kind"] != "ServiceAccount"), "none of an account's cross"
         assert "eks.amazonaws.com/role-arn" in hostile.event_message(obj, "NotCopied")
     hostile.serves_others()
+
+
+#: Annotations by which a storage controller gives a claim the data of others, or a path of its server.
+OF_STORAGE = {
+    "trident.netapp.io/importOriginalName": "host-volume",
+    "trident.netapp.io/cloneFromPVC": "data-x-other-x-vc",
+    "nfs.io/storage-path": "../../",
+    "cdi.kubevirt.io/storage.import.endpoint": "http://10.0.0.1/",
+    "k8s.io/CloneRequest": "kube-system/data",
+    "px/secret-name": "host",
+}
+#: Annotations that configure the host's load balancers and ingress controllers, for others too.
+OF_BALANCERS = {
+    "service.antrea.io/external-ip-pool": "host",
+    "loxilb.io/staticIP": "192.0.2.1",
+    "ako.vmware.com/host-fqdn": "login.bank.example",
+}
+OF_CONTROLLERS = {
+    "kubernetes.io/ingress.regional-static-ip-name": "host",
+    "kubernetes.azure.com/tls-cert-keyvault-uri": "https://host.vault.example/certificates/bank",
+    "higress.io/destination": "bank.host-system.svc:80",
+    "nginx.ingress.kubernetes.io/mirror-host": "a;",
+    "nginx.ingress.kubernetes.io/rewrite-target": "/$1",
+}
+
+
+@pytest.mark.translators("single-namespace", reason="which annotations cross has no names in it")
+def test_annotations_of_storage_and_balancers_stay_behind_unless_they_are_harmless(hostile: HostileScene) -> None:
+    """Before, a list of known keys stayed behind, which these were missing in."""
+    hostile.start(sync={"toHost": {"ingresses": {"enabled": True}}})
+    plain = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = build(PERSISTENT_VOLUME_CLAIMS, "data", spec=plain, metadata={"annotations": OF_STORAGE})
+    hostile.tenant.put(claim)
+    hostile.tenant.put(pod("user", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}))
+    assert not annotations_of(hostile.copied(claim)).keys() & OF_STORAGE.keys()
+    assert "trident.netapp.io/importOriginalName" in hostile.event_message(claim, "NotCopied")
+    asking = {}
+    for number, (key, value) in enumerate(OF_BALANCERS.items()):
+        metadata = {"annotations": {key: value}}
+        asking[key] = hostile.tenant.put(
+            service(f"balanced-{number}", spec={"type": "LoadBalancer"}, metadata=metadata)
+        )
+    for number, (key, value) in enumerate(OF_CONTROLLERS.items()):
+        asking[key] = hostile.tenant.put(ingress(f"routed-{number}", metadata={"annotations": {key: value}}))
+    hostile.copied(hostile.tenant.put(service("plain", spec={"type": "LoadBalancer"})))
+    hostile.copied(hostile.tenant.put(ingress("plain")))
+    hostile.quiet()
+    crossed = [key for key, obj in asking.items() if key in annotations_of(hostile.copy(obj) or {"metadata": {}})]
+    assert crossed == []
+
+
+@pytest.mark.translators("single-namespace", reason="hosts and classes of the host have no tenants' names")
+def test_ingress_serves_no_host_and_has_no_class_but_the_allowed(hostile: HostileScene) -> None:
+    """Before, a path or an annotation could name others."""
+    limits = {"enabled": True, "allowedHosts": ["*.shop.example.org"], "allowedClasses": ["public"]}
+    hostile.start(sync={"toHost": {"ingresses": limits}})
+    fine = {"host": "www.shop.example.org"}
+
+    def of(name: str, *, host: str = fine["host"], path: str = "/", **annotations: str) -> Obj:
+        backend = {"service": {"name": "web", "port": {"number": 80}}}
+        paths = [{"path": path, "pathType": "Prefix", "backend": backend}]
+        spec = {"ingressClassName": "public", "rules": [{"host": host, "http": {"paths": paths}}]}
+        return hostile.tenant.put(ingress(name, spec=spec, metadata={"annotations": annotations}))
+
+    hostile.tenant.put(service("web"))
+    asking = [
+        of("other-host", host="login.bank.example"),
+        of("rule-in-a-path", path="/x`) || HostRegexp(`.+"),
+        of("directive-in-a-path", path="/x; proxy_pass http://10.0.0.1"),
+        of("other-class", **{"projectcontour.io/ingress.class": "internal"}),
+        of("rule-in-an-annotation", **{"traefik.ingress.kubernetes.io/router.pathmatcher": "Path(`/`) || Path"}),
+        of("redirect", **{"haproxy-ingress.github.io/redirect-from": "login.bank.example"}),
+        of("parent", **{"nginx.ingress.kubernetes.io/from-to-www-redirect": "true"}),
+    ]
+    hostile.copied(of("plain"))
+    hostile.serves_others()
+    hostile.quiet()
+    assert [each["metadata"]["name"] for each in asking if hostile.copy(each) is not None] == []
 
 
 def test_label_of_a_namespace_stays_behind(hostile: HostileScene) -> None:

@@ -94,7 +94,7 @@ def test_policy_of_the_page_refuses_metadata_that_replicators_read(plane: Contro
         ({}, ""),
     ],
 )
-def test_policy_of_the_page_refuses_what_a_pod_may_not_choose(plane: ControlPlane, field: Obj, message: str) -> None:
+def test_policy_of_the_page_refuses_fields_pods_may_not_choose(plane: ControlPlane, field: Obj, message: str) -> None:
     main = {"name": "main", "image": "i"}
     obj = {"metadata": {"name": "chosen"}, "spec": {"containers": [main], **field}}
     path, deadline = "/api/v1/namespaces/vc-shop/pods?dryRun=All", time.monotonic() + PATIENCE

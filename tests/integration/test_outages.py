@@ -67,8 +67,8 @@ class Audit:
 
 def _described(event: dict[str, object]) -> str:
     target = event.get("objectRef")
-    what = target.get("resource", "") if isinstance(target, dict) else event["requestURI"]
-    return f"{event['verb']} {what}"
+    resource = target.get("resource", "") if isinstance(target, dict) else event["requestURI"]
+    return f"{event['verb']} {resource}"
 
 
 @pytest.fixture(scope="module")
@@ -229,16 +229,18 @@ def test_history_is_compacted_while_the_daemon_is_cut_off(
     figure(f"virtual {dict(virtual)}, host {dict(host)}")
     assert min(virtual["list configmaps"], host["list services"]) >= 1, "no watch has got a 410"
     # Once or twice, and again where an API server whose caches fill has said 429 or has cut a watch.
-    assert max(number for what, number in (virtual + host).items() if what.startswith(("list", "watch"))) <= 40
+    assert max(number for request, number in (virtual + host).items() if request.startswith(("list", "watch"))) <= 40
     # A restarted API server may tell by an Event that it repairs the address of a Service; that goes up.
-    asked = {what: number for what, number in (virtual + host).items() if not what.endswith(" events")}
-    others = Counter({what: number for what, number in asked.items() if not what.startswith(("list", "watch"))})
+    asked = {request: number for request, number in (virtual + host).items() if not request.endswith(" events")}
+    others = Counter(
+        {request: number for request, number in asked.items() if not request.startswith(("list", "watch"))}
+    )
     # Nobody saw those Secrets go; a list only lacks them, so each is asked for before its copy is deleted.
     # Each deletion for what a list lacks looks for the virtual object, and for the identity in a ConfigMap.
     looks = {"get secrets": 5, "get configmaps": 5}
     least = Counter({"create configmaps": 30, **looks, "delete secrets": 5, "create services": 5})
     assert least <= others
-    writes = {what for what in others if not what.startswith("get")}
+    writes = {request for request in others if not request.startswith("get")}
     assert writes == {"create configmaps", "delete secrets", "create services"}, "nothing else has changed"
     assert others.total() <= 2 * least.total(), "a write is tried again where it was refused, and now and then only"
 
@@ -265,6 +267,6 @@ def test_idle_daemon_sends_only_watches_and_the_lease(
     # A failed renewal looks at the lease, Events may be told again, and each server is probed every ten seconds.
     probes = ("get /readyz", "get /api")
     quiet = ("watch", "get leases", "patch leases", "create events", "patch events")
-    assert [what for what in (virtual + host) if not what.startswith(quiet) and what not in probes] == []
+    assert [request for request in (virtual + host) if not request.startswith(quiet) and request not in probes] == []
     assert virtual["patch leases"] == 0
     assert 1 <= host["patch leases"] <= time.monotonic() - start, "one in two seconds, and again where it failed"

@@ -96,7 +96,7 @@ def test_custom_resource_has_all_that_is_wanted_if_it_has_all_leaves(pair: tuple
 
 
 @given(PAIRS)
-def test_built_in_object_has_all_that_is_wanted_if_it_has_all_leaves_but_null_and_empty_lists(
+def test_built_in_object_covers_all_leaves_but_null_and_empty_lists(
     pair: tuple[Any, Any],
 ) -> None:
     want, live = pair

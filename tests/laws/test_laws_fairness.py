@@ -64,9 +64,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150)
 @given(STEPS, st.integers(1, 9), st.lists(st.sampled_from([0.01, 0.2, 3.0]), min_size=4, max_size=4))
-def test_no_request_waits_for_ever_whatever_clusters_do(
-    steps: list[tuple[str, int, int]], workers: int, seconds: list[float]
-) -> None:
+def test_no_request_waits_for_ever(steps: list[tuple[str, int, int]], workers: int, seconds: list[float]) -> None:
     async def scenario() -> None:
         queue = Queue(clock=asyncio.get_running_loop().time, workers=workers)
 
@@ -79,9 +77,9 @@ def test_no_request_waits_for_ever_whatever_clusters_do(
                 queue.done(request, seconds=took)
 
         async with helped_by(*(worker() for _ in range(workers))):
-            for what, number, count in steps:
+            for act, number, count in steps:
                 cluster = str(number)
-                match what:
+                match act:
                     case "flood":
                         for each in range(count):
                             queue.add(SyncRequest(cluster, "configmaps", Key("shop", str(each))), low=each % 3 == 0)

@@ -126,9 +126,9 @@ class Safety:
         if _tenants_part(before) != _tenants_part(after):
             self._report(Side.VIRTUAL, change, "is the tenant's, and more than what comes up was changed in it")
 
-    def _report(self, side: Side, change: Change, what: str) -> None:
+    def _report(self, side: Side, change: Change, fault: str) -> None:
         metadata = change.obj["metadata"]
-        self.problems.append(f"{side} {change.resource} {metadata.get('namespace', '')}/{metadata['name']} {what}")
+        self.problems.append(f"{side} {change.resource} {metadata.get('namespace', '')}/{metadata['name']} {fault}")
 
 
 def resource_of(kind: str) -> str:

@@ -95,7 +95,7 @@ def test_a_copy_goes_while_it_is_used_where_old_lists_are_believed(monkeypatch: 
 
 
 def test_a_public_crd_is_taken_away_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preconditions, "_with_origin", lambda seen, write: write)
+    monkeypatch.setattr(preconditions, "_with_origin", lambda observed, write: write)
     assert is_found("was taken away though the host still shows it", "public-crds", Restart)
 
 

@@ -33,7 +33,7 @@ def test_part_that_takes_all_it_may_leaves_room_for_others() -> None:
     assert [budget.of(each).has_room(1) for each in "abc"] == [False, False, True]
 
 
-def test_what_is_taken_beside_the_parts_takes_nothing_of_theirs() -> None:
+def test_bytes_taken_beside_the_parts_are_none_of_theirs() -> None:
     above = ByteBudget(800)
     budget = ByteBudget(400, parent=above, divided=True)
     above.take(400)
@@ -58,13 +58,13 @@ def test_part_that_has_given_all_back_is_forgotten() -> None:
     assert budget.parts == {}
 
 
-def test_part_is_refused_what_a_budget_further_up_has_no_room_for() -> None:
+def test_part_is_refused_bytes_that_its_parent_lacks() -> None:
     process = divided(400)
     namespaces = ByteBudget(1000, parent=process.of("cluster"), divided=True)
     assert (namespaces.of("a").has_room(300), namespaces.of("a").has_room(301)) == (True, False)
 
 
-def test_what_is_no_part_of_a_divided_budget_is_never_refused() -> None:
+def test_undivided_budget_below_a_part_refuses_nothing() -> None:
     process = divided(400)
     copies = ByteBudget(1, parent=process.of("cluster"))
     assert copies.has_room(1 << 40)
@@ -94,6 +94,28 @@ def test_largest_part_of_the_largest_part_ends_when_all_is_taken() -> None:
     assert fleet.ended == ["two"]
     two.close()
     assert fleet.process.used == 860
+
+
+def test_bytes_in_passing_take_room_from_others_and_end_nothing() -> None:
+    fleet = Fleet()
+    bank = fleet.cluster("bank", "bank", 500)
+    team = fleet.cluster("team", "one", 400)
+    work = ByteBudget(parent=bank, divided=True, passing=True).of("work")
+    work.take(900)
+    team.take(50)
+    assert fleet.ended == []
+    assert not fleet.cluster("pets", "pets", 1).has_room(500)
+    team.take(300)
+    assert fleet.ended == ["one"], "what bank works on doesn't make it the largest"
+    work.give_back(900)
+    bank.take(300)
+    assert fleet.ended == ["one", "bank"]
+    work.take(10)
+    bank.close()
+    work.give_back(10)
+    assert (fleet.process.used, bank.used) == (751, 800)
+    team.take(449)
+    assert fleet.ended == ["one", "bank"]
 
 
 def test_part_within_its_equal_share_always_has_room() -> None:

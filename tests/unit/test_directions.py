@@ -268,7 +268,7 @@ def test_rights_and_sources_are_those_of_both_directions() -> None:
 ROLES = {"SyncDown", "SyncUp", "SyncFromHost", "FakeSyncUp"}
 
 
-def test_roles_are_looked_at_in_one_place() -> None:
+def test_roles_are_checked_by_directions_alone() -> None:
     root = Path(syncer.__file__).parent
     known = {*(root / "directions").glob("*.py"), *(root / "api").glob("*.py")}
     found = [

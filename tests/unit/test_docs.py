@@ -80,3 +80,20 @@ def test_files_of_where_to_look_exist(question: str, cells: str) -> None:
             continue
         last = found[0].parent
     assert missing == []
+
+
+def threats() -> list[tuple[str, str]]:
+    """Return the rows of the tables of threats in SECURITY.md: the threat, and the cell with its tests."""
+    rows = [
+        line.strip("|").split(" | ") for line in (ROOT / "SECURITY.md").read_text().splitlines() if line[:2] == "| "
+    ]
+    return [(row[0].strip(), row[2]) for row in rows if len(row) == 3 and row[0].strip() != "threat"]
+
+
+@pytest.mark.parametrize(("threat", "cell"), threats(), ids=lambda cell: cell[:40])
+def test_threat_in_the_promises_has_a_test_that_exists(threat: str, cell: str) -> None:
+    named = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", cell)
+    assert named
+    for file, function in named:
+        text = (ROOT / "tests" / file).read_text()
+        assert f"def {function or 'test_'}" in text

@@ -65,8 +65,8 @@ def test_every_form_of_a_constant_is_found() -> None:
     assert found["cache/reflector.py", "LAST_WAIT"] == 30.0, "the second of a pair"
     assert found["cache/reflector.py", "WATCH_SECONDS"] == (300.0, 600.0), "a tuple"
     assert found["cache/parts.py", "FEW_PARTS_BYTES"] == 12_000, "a product"
-    assert found["clusters/http1_stream.py", "LineStream.HIGH_WATER"] == 4 << 20, "of a class"
-    assert ("clusters/transport.py", "Lines.LONGEST") not in found, "another name for a constant"
+    assert found["clusters/transport.py", "LineSplitter.OVERHEAD"] == 64, "of a class"
+    assert ("clusters/transport.py", "LineSplitter.LONGEST") not in found, "another name for a constant"
     assert ("clusters/http1.py", "NEVER") not in found, "an infinite number bounds nothing"
 
 

@@ -93,7 +93,7 @@
 }
 {{- end -}}
 
-{{/* The rights that a configuration takes, as a list in YAML. Takes a dict of the options above. */}}
+{{/* The rights that a configuration takes, as a list in YAML. Takes a dict of these options. */}}
 {{- define "syncer.rights" -}}
 - {"side": "host", "group": "", "resource": "namespaces", "namespaced": false, "names": [], "verbs": ["get"]}
 - {"side": "host", "group": "", "resource": "resourcequotas", "namespaced": true, "names": [], "verbs": ["list"]}

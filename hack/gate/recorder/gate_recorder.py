@@ -1,10 +1,12 @@
-"""A pytest plugin that each stage of the gate loads with ``-p``: it writes down how each test ended, and quarantines.
+"""A pytest plugin that each stage of the gate loads with ``-p``: it writes down how each test
+ended, and quarantines.
 
-It also lets what a test leaves to the garbage collector, such as an open socket, fail in the module of that test, and
-a test fail in which a task died and no code retrieved its exception.
+It also lets what a test leaves to the garbage collector, such as an open socket, fail in the module
+of that test, and a test fail in which a task died and no code retrieved its exception.
 
-``VSYNCER_GATE`` is the folder for its files. It is taken out of the environment, so that what a test starts writes
-none. This file needs nothing but pytest and hypothesis: it also runs where only a package and its tests are installed.
+``VSYNCER_GATE`` is the folder for its files. It is taken out of the environment, so that what a
+test starts writes none. This file needs nothing but pytest and hypothesis: it also runs where only
+a package and its tests are installed.
 """
 
 import gc
@@ -32,7 +34,9 @@ _LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<symptom>\
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A test that does not decide: its id from the top of the checkout, since when, and the observation."""
+    """A test that does not decide: its id from the top of the checkout, since when,
+    and the observation.
+    """
 
     test: str
     date: str
@@ -53,9 +57,15 @@ def quarantined(text: str) -> Iterator[Quarantined]:
 
 
 def load_profile() -> None:
-    """Let Hypothesis try the same examples in each run; how long one takes is no finding, as machines are busy."""
+    """Let Hypothesis try the same examples in each run; how long one takes is no finding,
+    as machines are busy.
+    """
     settings.register_profile(
-        "gate", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+        "gate",
+        derandomize=True,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("gate")
 
@@ -71,7 +81,9 @@ class Recorder:
         self._file.write(json.dumps(fields) + "\n")
         self._file.flush()
 
-    def _report(self, report: pytest.TestReport | pytest.CollectReport, when: str, outcome: str) -> None:
+    def _report(
+        self, report: pytest.TestReport | pytest.CollectReport, when: str, outcome: str
+    ) -> None:
         failed = outcome == "failed"
         self._write(
             test=self._prefix + report.nodeid,
@@ -133,9 +145,11 @@ class DiedUnseen(Exception):
 
 
 class UnseenDeaths(logging.Handler):
-    """Fails the test after which asyncio logs an exception, as it does for a task that died and that was not awaited.
+    """Fails the test after which asyncio logs an exception, as it does for a task that died and
+    that was not awaited.
 
-    That is when the task is freed: mostly at the end of its test, and otherwise at the end of its module.
+    That is when the task is freed: mostly at the end of its test, and otherwise at the end of its
+    module.
     """
 
     #: The name of this plugin, of which one is enough.
@@ -147,12 +161,15 @@ class UnseenDeaths(logging.Handler):
         logging.getLogger("asyncio").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep contexts with an exception; asyncio logs other things, too, and a cancelled task has not died.
+        """Keep contexts with an exception; asyncio logs other things, too, and a cancelled task has
+        not died.
 
         Nor has a server whose client has gone away, which a test may see or not.
         """
         error = record.exc_info[1] if record.exc_info else None
-        is_of_client = isinstance(error, ConnectionError) and "client_connected_cb" in record.getMessage()
+        is_of_client = (
+            isinstance(error, ConnectionError) and "client_connected_cb" in record.getMessage()
+        )
         if isinstance(error, Exception) and not is_of_client:
             self._logged.append(record)
 
@@ -183,26 +200,31 @@ class LeftBehind(Exception):
 
 
 class Garbage:
-    """Collects garbage at the end of each module and of the run, where what complains has a name to fail under.
+    """Collects garbage at the end of each module and of the run, where what complains has a name to
+    fail under.
 
-    What is there before the first test is frozen, so that this costs little. Nothing else is: what an engine freezes
-    would hide here, as a test ends while the process goes on.
+    What is there before the first test, and what outlives a module, is frozen, so that this costs
+    little; it is looked at again at the end of the run. Nothing else is frozen: what an engine
+    freezes would hide here, as a test ends while the process goes on.
     """
 
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()
+        self._freeze = gc.freeze
         #: What was found at the end of the run, here or in a worker of pytest-xdist.
         self._left: list[str] = []
 
     def pytest_collection_finish(self) -> None:
-        """Freeze what the collection of tests has made, and nothing from now on."""
+        """Freeze what the collection of tests has made; no test freezes anything from now on."""
         gc.collect()
-        gc.freeze()
+        self._freeze()
         for name in ("freeze", "unfreeze"):
             self._patch.setattr(gc, name, lambda: None)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None]:
         """Collect the garbage of a module after its last test."""
         yield
         if nextitem is not None and nextitem.path == item.path:
@@ -211,6 +233,7 @@ class Garbage:
             item.funcargs.clear()  # the values of fixtures that have ended
         gc.collect()
         _complain(item.config, f"left to the garbage collector by a test of {item.path.name}")
+        self._freeze()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -226,7 +249,9 @@ class Garbage:
             session.config.workeroutput["left"] = self._left
         elif self._left:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-            session.config.hook.pytest_runtest_logreport(report=_of_run(session.config, "\n\n".join(self._left)))
+            session.config.hook.pytest_runtest_logreport(
+                report=_of_run(session.config, "\n\n".join(self._left))
+            )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -269,7 +294,9 @@ def _reason(report: Any) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to write, in the process that sees all reports: workers of pytest-xdist have no folder."""
+    """Begin to write, in the process that sees all reports:
+    workers of pytest-xdist have no folder.
+    """
     if not config.getoption("hypothesis_profile", None):
         load_profile()
     watch_for_deaths(config)
@@ -299,6 +326,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if one := known.get(prefix + item.nodeid):
             reason = f"in quarantine since {one.date}: {one.symptom}"
-            item.add_marker(
-                pytest.mark.skip(reason) if one.symptom.startswith(SKIP) else pytest.mark.xfail(reason=reason)
-            )
+            if one.symptom.startswith(SKIP):
+                item.add_marker(pytest.mark.skip(reason))
+            else:
+                item.add_marker(pytest.mark.xfail(reason=reason))

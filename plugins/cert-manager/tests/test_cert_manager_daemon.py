@@ -1,4 +1,7 @@
-"""The installed package in the daemon, between two API servers in this process; the test plays cert-manager."""
+"""The installed package in the daemon, between two API servers in this process.
+
+The test plays cert-manager.
+"""
 
 import asyncio
 import re
@@ -48,9 +51,15 @@ async def cluster(folder: Path, side: str, space: str) -> ApiServer:
 
 
 async def defined(folder: Path) -> tuple[ApiServer, ApiServer]:
-    """The virtual cluster and its host, with cert-manager's kinds on both, and a ClusterIssuer that is published."""
+    """The virtual cluster and its host, with cert-manager's kinds on both.
+
+    A ClusterIssuer is published.
+    """
     virtual, host = await cluster(folder, "virtual", "shop"), await cluster(folder, "host", "vc-ns")
-    for obj in (*DEFINITIONS, build(CLUSTER_ISSUERS, "letsencrypt", spec={"acme": {"email": "host@example.org"}})):
+    for obj in (
+        *DEFINITIONS,
+        build(CLUSTER_ISSUERS, "letsencrypt", spec={"acme": {"email": "host@example.org"}}),
+    ):
         host.put(obj)
     await run_once(folder)
     return virtual, host
@@ -60,12 +69,16 @@ async def run_once(folder: Path) -> None:
     """``syncer run --once`` with the configuration in the folder."""
     command = (sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml")
     with (folder / "output").open("wb") as output:
-        process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=output, stderr=output)
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, stdout=output, stderr=output
+        )
     try:
         await asyncio.wait_for(process.wait(), SECONDS)
     except TimeoutError:
         process.kill()
-        raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {last_output(folder)}") from None
+        raise AssertionError(
+            f"{' '.join(command)}: not done after {SECONDS:g} s: {last_output(folder)}"
+        ) from None
     assert process.returncode == 0, last_output(folder)
 
 
@@ -103,10 +116,15 @@ def test_a_certificate_is_issued_on_the_host_and_its_secret_comes_back(tmp_path:
             virtual.put(obj)
         await run_once(tmp_path)
         copies = {one["metadata"]["name"] for one in host.objects("secrets", "vc-ns")}
-        assert copies == {"root-x-shop-x-vc"}, "the Secret that the Issuer names is there, and no other"
+        assert copies == {"root-x-shop-x-vc"}, (
+            "the Secret that the Issuer names is there, and no other"
+        )
         host.put(issued(there(host.get(CERTIFICATES, "vc-ns/web-x-shop-x-vc"))))
         await run_once(tmp_path)
-        assert there(virtual.get("secrets", "shop/web-tls"))["data"] == {"tls.crt": "Y3J0", "tls.key": "a2V5"}
+        assert there(virtual.get("secrets", "shop/web-tls"))["data"] == {
+            "tls.crt": "Y3J0",
+            "tls.key": "a2V5",
+        }
         assert there(virtual.get(CLUSTER_ISSUERS, "letsencrypt"))["spec"] == {}
         before = host.objects("secrets", "vc-ns")
         await run_once(tmp_path)

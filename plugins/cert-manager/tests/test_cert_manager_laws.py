@@ -23,8 +23,12 @@ SPEC = st.fixed_dictionaries(
     {"issuerRef": st.just({"name": "ca"})},
     optional={
         "secretName": strategies.NAMES,
-        "secretTemplate": st.sampled_from([{"labels": {"app": "web"}}, {"annotations": {"vsyncer.dev/cluster": "x"}}]),
-        "keystores": st.builds(lambda name: {"jks": {"passwordSecretRef": {"name": name}}}, strategies.NAMES),
+        "secretTemplate": st.sampled_from(
+            [{"labels": {"app": "web"}}, {"annotations": {"vsyncer.dev/cluster": "x"}}]
+        ),
+        "keystores": st.builds(
+            lambda name: {"jks": {"passwordSecretRef": {"name": name}}}, strategies.NAMES
+        ),
     },
 )
 ISSUER = strategies.some(
@@ -36,16 +40,23 @@ ISSUER = strategies.some(
 
 
 def issued(found: Obj, certificate: str | None) -> Scene:
-    """A Secret as a tenant may have it, turned into one that cert-manager has made for a Certificate."""
+    """A Secret as a tenant may have it, as if cert-manager had made it for a Certificate."""
     key = key_of(found)
     host_key = NAMES.to_host(SECRETS, key)
     metadata: dict[str, Any] = {
         "labels": (found["metadata"].get("labels") or {}) | MARKS.labels("vc.vc-ns", key),
-        "annotations": (found["metadata"].get("annotations") or {}) | MARKS.annotations(CERTIFICATES, found, host_key),
+        "annotations": (found["metadata"].get("annotations") or {})
+        | MARKS.annotations(CERTIFICATES, found, host_key),
     }
-    host = found | {"metadata": {"name": host_key.name, "namespace": host_key.namespace, **metadata}}
+    host = found | {
+        "metadata": {"name": host_key.name, "namespace": host_key.namespace, **metadata}
+    }
     spec = {"secretName": key.name, "issuerRef": {"name": "ca"}}
-    wanted = [build(CERTIFICATES, certificate, namespace=key.namespace, spec=spec)] if certificate else []
+    wanted = (
+        [build(CERTIFICATES, certificate, namespace=key.namespace, spec=spec)]
+        if certificate
+        else []
+    )
     return Scene(Key(key.namespace, key.name), virtual=tuple(wanted), host=(host,))
 
 
@@ -60,7 +71,8 @@ TestIssuers = laws_for(
     dropped=REFUSED,
 )
 TestCertificateSecrets = laws_for(
-    CertificateSecretSyncer, objects=st.builds(issued, strategies.secrets(), st.sampled_from(["web", "web", None]))
+    CertificateSecretSyncer,
+    objects=st.builds(issued, strategies.secrets(), st.sampled_from(["web", "web", None])),
 )
 TestClusterIssuers = laws_for(
     ClusterIssuerSyncer,

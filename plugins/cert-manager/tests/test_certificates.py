@@ -15,14 +15,19 @@ from syncer.testing.cases import Case, load
 from syncer.testing.objects import build, pod_mounting, secret, serviceaccount
 
 CERTIFICATE = build(
-    CERTIFICATES, "web", spec={"secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["shop.example.org"]}
+    CERTIFICATES,
+    "web",
+    spec={"secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["shop.example.org"]},
 )
 ON_HOST = "vc-ns/web-tls-x-shop-x-vc"
 
 
 @pytest.fixture
 def world() -> World:
-    """All built-in syncers and those of this package; a Certificate that was issued, but not brought back yet."""
+    """All built-in syncers and those of this package.
+
+    A Certificate was issued, but not brought back yet.
+    """
     world = World(config={"networking": {"dns": {"service": ""}}}).given(virtual=[CERTIFICATE])
     for syncer in (CertificateSyncer, IssuerSyncer, CertificateSecretSyncer):
         world.syncer(syncer)
@@ -84,7 +89,9 @@ TEMPLATE = {
 
 
 def test_the_template_of_the_secret_stays_in_the_virtual_cluster(world: World) -> None:
-    world.given(virtual=[CERTIFICATE | {"spec": CERTIFICATE["spec"] | {"secretTemplate": TEMPLATE}}])
+    world.given(
+        virtual=[CERTIFICATE | {"spec": CERTIFICATE["spec"] | {"secretTemplate": TEMPLATE}}]
+    )
     world.settle(CertificateSyncer, "shop/web")
     sent = there(world.copy_of(CertificateSyncer, "shop/web"))["spec"]["secretTemplate"]
     given = [*sent["labels"], *sent["annotations"]]
@@ -107,7 +114,11 @@ def test_a_pods_copy_mounts_the_secret_issued_on_the_host(world: World) -> None:
     world.given(virtual=[pod_mounting("web", secret="web-tls"), serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
     world.settle("pods", "shop/web")
-    [volume] = [one for one in there(world.copy_of("pods", "shop/web"))["spec"]["volumes"] if "secret" in one]
+    [volume] = [
+        one
+        for one in there(world.copy_of("pods", "shop/web"))["spec"]["volumes"]
+        if "secret" in one
+    ]
     assert f"vc-ns/{volume['secret']['secretName']}" == ON_HOST
 
 
@@ -143,7 +154,9 @@ def test_a_secret_of_the_tenants_own_is_not_issued_over() -> None:
         world.decide(CertificateSyncer, "shop/web")
 
 
-def test_a_replica_that_a_host_controller_made_of_the_secret_stays_on_the_host(world: World) -> None:
+def test_a_replica_that_a_host_controller_made_of_the_secret_stays_on_the_host(
+    world: World,
+) -> None:
     copied = issued(world) | {"metadata": issued(world)["metadata"] | {"name": "replica"}}
     world.woken()
     world.given(host=[copied])
@@ -153,16 +166,29 @@ def test_a_replica_that_a_host_controller_made_of_the_secret_stays_on_the_host(w
 
 def test_a_certificate_that_begins_to_name_a_secret_wakes_it(world: World) -> None:
     world.woken()
-    world.given(virtual=[build(CERTIFICATES, "api", spec={"secretName": "api-tls", "issuerRef": {"name": "ca"}})])
+    world.given(
+        virtual=[
+            build(CERTIFICATES, "api", spec={"secretName": "api-tls", "issuerRef": {"name": "ca"}})
+        ]
+    )
     assert ("certificate-secrets", "shop/api-tls") in asked(world)
 
 
 def test_an_issuer_brings_the_secrets_that_it_names(world: World) -> None:
     spec = {"acme": {"privateKeySecretRef": {"name": "account"}}, "ca": {"secretName": "root"}}
-    world.given(virtual=[secret("root"), secret("account"), secret("other"), build(ISSUERS, "ca", spec=spec)])
+    world.given(
+        virtual=[
+            secret("root"),
+            secret("account"),
+            secret("other"),
+            build(ISSUERS, "ca", spec=spec),
+        ]
+    )
     for name in ("root", "account", "other"):
         world.settle("secrets", f"shop/{name}")
-    copies = {name: world.copy_of("secrets", f"shop/{name}") for name in ("root", "account", "other")}
+    copies = {
+        name: world.copy_of("secrets", f"shop/{name}") for name in ("root", "account", "other")
+    }
     assert {name for name, copy in copies.items() if copy} == {"root", "account"}
     world.settle(IssuerSyncer, "shop/ca")
     copied = there(world.copy_of(IssuerSyncer, "shop/ca"))["spec"]
@@ -177,7 +203,12 @@ def test_published_cluster_issuers_are_shown_without_their_spec() -> None:
     config = {"sync": {"fromHost": {"clusterIssuers": {"names": ["public"]}}}}
     spec = {"acme": {"email": "operator@example.org"}}
     world = World([ClusterIssuerSyncer], config=config)
-    world.given(host=[cluster_issuer(name, spec=spec, status={"conditions": []}) for name in ("public", "internal")])
+    world.given(
+        host=[
+            cluster_issuer(name, spec=spec, status={"conditions": []})
+            for name in ("public", "internal")
+        ]
+    )
     for name in ("public", "internal"):
         world.settle(ClusterIssuerSyncer, name)
     assert there(world.virtual("ClusterIssuer", "public"))["spec"] == {}

@@ -48,7 +48,9 @@ class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
 
     def indexes(self) -> Sequence[Index]:
         """Return the index of Certificates by the Secret that they name, as ``namespace/name``."""
-        return [Index(_CERTIFICATES, self.name, lambda certificate: map(str, _secrets_of(certificate)))]
+        return [
+            Index(_CERTIFICATES, self.name, lambda certificate: map(str, _secrets_of(certificate)))
+        ]
 
     def watches(self) -> Sequence[Watch]:
         """Requeue a Secret when a Certificate begins or ceases to name it."""
@@ -69,7 +71,10 @@ class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
             return skip("it was not issued for a Certificate of this virtual cluster")
         certificate = self._certificate(ctx, key)
         if certificate is None:
-            return delete(host=host, reason="both the virtual Secret and the Certificate it was issued for are gone")
+            return delete(
+                host=host,
+                reason="both the virtual Secret and the Certificate it was issued for are gone",
+            )
         return apply(virtual=_copy(ctx, host, key, certificate), reason="the host has issued it")
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
@@ -96,11 +101,16 @@ def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
 
 
 def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
-    """Return the virtual Secret, with virtual names in cert-manager's annotations, and the labels and
-    annotations that the Certificate asks for.
+    """Return the virtual Secret, with virtual names in cert-manager's annotations.
+
+    It has the labels and annotations that the Certificate asks for.
     """
     virtual = ctx.virtual_copy(host, key)
-    virtual |= {part: value for part, value in host.items() if part not in ("apiVersion", "kind", "metadata")}
+    virtual |= {
+        part: value
+        for part, value in host.items()
+        if part not in ("apiVersion", "kind", "metadata")
+    }
     noted = virtual["metadata"].get("annotations") or {}
     names = {
         "cert-manager.io/certificate-name": key_of(certificate).name,
@@ -117,5 +127,7 @@ def _asked(ctx: Context, certificate: Obj, part: str) -> Obj:
     """Return the labels or annotations of ``secretTemplate``, without marks."""
     given = dig(certificate, f"spec.secretTemplate.{part}")
     return (
-        {name: text for name, text in given.items() if not ctx.marks.is_mark(name)} if isinstance(given, dict) else {}
+        {name: text for name, text in given.items() if not ctx.marks.is_mark(name)}
+        if isinstance(given, dict)
+        else {}
     )

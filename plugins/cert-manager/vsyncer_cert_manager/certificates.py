@@ -1,4 +1,7 @@
-"""Certificates are issued on the host, each into a Secret with our marks, so that it can be copied back."""
+"""Certificates are issued on the host, each into a Secret with our marks.
+
+So the Secret can be copied back.
+"""
 
 from typing import ClassVar
 
@@ -23,11 +26,21 @@ from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISS
 #: ``secretTemplate`` nothing goes down, see below.
 ALLOWED = AllowedFields(
     *("additionalOutputFormats", "commonName", "dnsNames", "duration", "emailAddresses"),
-    *("encodeUsagesInRequest", "ipAddresses", "isCA", "issuerRef", "literalSubject", "nameConstraints"),
+    *(
+        "encodeUsagesInRequest",
+        "ipAddresses",
+        "isCA",
+        "issuerRef",
+        "literalSubject",
+        "nameConstraints",
+    ),
     *("otherNames", "privateKey", "renewBefore", "renewBeforePercentage", "revisionHistoryLimit"),
     *("secretName", "signatureAlgorithm", "subject", "uris", "usages"),
     *(f"keystores.jks.{field}" for field in ("alias", "create", "password", "passwordSecretRef")),
-    *(f"keystores.pkcs12.{field}" for field in ("create", "password", "passwordSecretRef", "profile")),
+    *(
+        f"keystores.pkcs12.{field}"
+        for field in ("create", "password", "passwordSecretRef", "profile")
+    ),
     *(f"secretTemplate.{part}" for part in ("annotations", "labels")),
 )
 
@@ -35,8 +48,8 @@ ALLOWED = AllowedFields(
 class CertificateSyncer(Mirror):
     """The virtual side owns the spec, the host the status.
 
-    The labels and annotations of ``secretTemplate`` are set on the virtual Secret alone: on the host's,
-    they could have it copied into other namespaces, or from there.
+    The labels and annotations of ``secretTemplate`` are set on the virtual Secret alone: on the
+    host's, they could have it copied into other namespaces, or from there.
     """
 
     name = "certificates"
@@ -52,19 +65,25 @@ class CertificateSyncer(Mirror):
     }
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy, with our marks for the Secret that will be created, and the issuer's host name.
+        """Return the copy, with our marks for the Secret to come, and the issuer's host name.
 
         Raises:
             Refused: The Certificate has a field that tenants may not set.
         """
         ALLOWED.refuse_others(virtual.get("spec"), at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
-        spec: Obj = {name: value for name, value in (host.get("spec") or {}).items() if name != "secretTemplate"}
+        spec: Obj = {
+            name: value
+            for name, value in (host.get("spec") or {}).items()
+            if name != "secretTemplate"
+        }
         if name := dig(virtual, "spec.secretName"):
             key = Key(namespace, name)
             _refuse_taken(ctx, key)
             spec = spec | {"secretTemplate": _marks(ctx, key)}
-        return host | {"spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}}
+        return host | {
+            "spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}
+        }
 
 
 def _refuse_taken(ctx: Context, key: Key) -> None:
@@ -73,8 +92,8 @@ def _refuse_taken(ctx: Context, key: Key) -> None:
     """
     secret = ctx.virtual(SECRETS, key)
     if secret is not None and not ctx.marks.is_from_here(secret, cluster=ctx.identity):
-        why = f"there is a Secret {key} that was not issued for a Certificate. Delete it, or name another"
-        raise Refused(why, path="spec.secretName")
+        why = f"there is a Secret {key} that was not issued for a Certificate"
+        raise Refused(f"{why}. Delete it, or name another", path="spec.secretName")
 
 
 def _marks(ctx: Context, key: Key) -> Obj:
@@ -101,5 +120,5 @@ def _issuer(ctx: Context, namespace: str, reference: Obj) -> Obj:
         return reference | {"name": ctx.host_name(ISSUERS, namespace, name)}
     if kind == CLUSTER_ISSUERS.kind and name in published(ctx.settings):
         return reference
-    why = f"there is no {kind} {name}. Use an Issuer, or ask for it in sync.fromHost.clusterIssuers.names"
-    raise Refused(why, path="spec.issuerRef.name")
+    how = "Use an Issuer, or ask for it in sync.fromHost.clusterIssuers.names"
+    raise Refused(f"there is no {kind} {name}. {how}", path="spec.issuerRef.name")

@@ -27,7 +27,9 @@ class ClusterIssuerConfig(Config):
     """Their names. None by default: a tenant who may use an issuer gets certificates from it."""
 
 
-class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssuerConfig], Sync[ClusterIssuerConfig]):
+class ClusterIssuerSyncer(
+    Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssuerConfig], Sync[ClusterIssuerConfig]
+):
     """The host owns them. Their spec is not copied: it names accounts and Secrets of the host."""
 
     name = "clusterissuers"
@@ -57,7 +59,9 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssue
     def sync(self, ctx: Context[ClusterIssuerConfig], pair: Pair) -> Decision:
         """Update it while it is published."""
         if self.virtual_key(ctx, pair.host) is None:
-            return delete(virtual=pair.virtual, reason=f"sync.{self.section}.names doesn't name it any more")
+            return delete(
+                virtual=pair.virtual, reason=f"sync.{self.section}.names doesn't name it any more"
+            )
         return self.sync_from_host(ctx, pair.host)
 
 

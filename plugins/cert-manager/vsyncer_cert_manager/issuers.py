@@ -3,7 +3,17 @@
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from syncer.api import AllowedFields, Config, Context, Mirror, Obj, Reference, References, Refused, dig
+from syncer.api import (
+    AllowedFields,
+    Config,
+    Context,
+    Mirror,
+    Obj,
+    Reference,
+    References,
+    Refused,
+    dig,
+)
 from vsyncer_cert_manager.kinds import ISSUERS, SECRETS
 
 #: The names in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
@@ -36,8 +46,8 @@ _NAMES: References = {
     "venafi.cloud.apiTokenSecretRef.name": SECRETS,
 }
 
-#: The other fields that tenants may set: they name nothing of the host but what the configuration allows, and add
-#: nothing to the objects that cert-manager makes there.
+#: The other fields that tenants may set: they name nothing of the host but what the configuration
+#: allows, and add nothing to the objects that cert-manager makes there.
 _OTHERS = {
     "": ("selfSigned.crlDistributionPoints",),
     "ca": ("crlDistributionPoints", "ocspServers", "issuingCertificateURLs"),
@@ -54,7 +64,13 @@ _OTHERS = {
     "acme.solvers[]": ("selector", "dns01.cnameStrategy"),
     "acme.solvers[].http01.ingress": ("class", "ingressClassName", "serviceType"),
     "acme.solvers[].http01.gatewayHTTPRoute": ("serviceType",),
-    "acme.solvers[].http01.gatewayHTTPRoute.parentRefs[]": ("group", "kind", "name", "sectionName", "port"),
+    "acme.solvers[].http01.gatewayHTTPRoute.parentRefs[]": (
+        "group",
+        "kind",
+        "name",
+        "sectionName",
+        "port",
+    ),
     "acme.solvers[].dns01.acmeDNS": ("host",),
     "acme.solvers[].dns01.akamai": ("serviceConsumerDomain",),
     "acme.solvers[].dns01.azureDNS": (
@@ -71,25 +87,32 @@ _OTHERS = {
 def _allowed() -> AllowedFields:
     """Return all fields that tenants may set; beside the name of a Secret there may be a key."""
     keys = [path.removesuffix("name") + "key" for path in _NAMES if path.endswith("Ref.name")]
-    others = [f"{above}.{field}".lstrip(".") for above, fields in _OTHERS.items() for field in fields]
+    others = [
+        f"{above}.{field}".lstrip(".") for above, fields in _OTHERS.items() for field in fields
+    ]
     return AllowedFields(*_NAMES, *keys, *others)
 
 
 ALLOWED = _allowed()
 
-#: A reason why a field that a tenant might well ask for isn't synced.
+#: Reasons why a field that a tenant might well ask for isn't synced.
 _NO_ACCOUNT = "cert-manager would make a token of the host's, with any audience, and send it away"
+_A_POD = "cert-manager would run that Pod beside those that are synced"
 #: Such fields, each with its reason: of a solver, and of the spec.
 REFUSED = {
     "dns01.route53.auth": f"{_NO_ACCOUNT}. Use accessKeyIDSecretRef",
     "dns01.webhook": "only the webhook knows which names in its config are those of Secrets",
     "http01.ingress.name": "cert-manager would edit the copy of that Ingress. Use ingressClassName",
-    "http01.ingress.ingressTemplate": "its annotations would configure the host's ingress controller",
-    "http01.ingress.podTemplate": "cert-manager would run that Pod beside those that are synced",
-    "http01.gatewayHTTPRoute.podTemplate": "cert-manager would run that Pod beside those that are synced",
+    "http01.ingress.ingressTemplate": (
+        "its annotations would configure the host's ingress controller"
+    ),
+    "http01.ingress.podTemplate": _A_POD,
+    "http01.gatewayHTTPRoute.podTemplate": _A_POD,
 }
 REFUSED_IN_SPEC = {
-    "vault.auth.kubernetes.serviceAccountRef": f"{_NO_ACCOUNT}. Use secretRef, appRole or tokenSecretRef"
+    "vault.auth.kubernetes.serviceAccountRef": (
+        f"{_NO_ACCOUNT}. Use secretRef, appRole or tokenSecretRef"
+    ),
 }
 
 
@@ -97,7 +120,8 @@ class IssuerConfig(Config):
     """What Issuers of tenants may use of the host."""
 
     gateways: tuple[str, ...] = ()
-    """The names of Gateways, beside the copies in the host namespace, that `http01.gatewayHTTPRoute` may name.
+    """The names of Gateways that `http01.gatewayHTTPRoute` may name, besides the copies in the host
+    namespace.
 
     cert-manager makes routes of the tenant's host names there. None by default.
     """
@@ -138,8 +162,13 @@ def _refuse(given: object, refused: Mapping[str, str], *, at: str) -> None:
 
 
 def _refuse_gateways(solver: object, allowed: Collection[str], *, at: str) -> None:
-    parents = dig(solver, "http01.gatewayHTTPRoute.parentRefs") if isinstance(solver, dict) else None
+    parents = (
+        dig(solver, "http01.gatewayHTTPRoute.parentRefs") if isinstance(solver, dict) else None
+    )
     for index, parent in enumerate(parents if isinstance(parents, list) else ()):
         if isinstance(parent, dict) and parent.get("name") not in allowed:
-            why = "can't be synced: that is a Gateway of the host, and sync.toHost.issuers.gateways doesn't name it"
+            why = (
+                "can't be synced: that is a Gateway of the host,"
+                " and sync.toHost.issuers.gateways doesn't name it"
+            )
             raise Refused(why, path=f"{at}.http01.gatewayHTTPRoute.parentRefs[{index}].name")

@@ -1,4 +1,7 @@
-"""The installed package in the daemon, as the guide configures it, between two API servers in this process."""
+"""The installed package in the daemon, as the guide configures it.
+
+The daemon is between two API servers in this process.
+"""
 
 import asyncio
 import re
@@ -42,12 +45,16 @@ async def run_once(folder: Path) -> str:
     command = (sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml", *off)
     output, log = folder / "output", folder / "log"
     with output.open("wb") as stdout, log.open("wb") as stderr:
-        process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=stdout, stderr=stderr)
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, stdout=stdout, stderr=stderr
+        )
     try:
         await asyncio.wait_for(process.wait(), SECONDS)
     except TimeoutError:
         process.kill()
-        raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {log.read_text()[-4000:]}") from None
+        raise AssertionError(
+            f"{' '.join(command)}: not done after {SECONDS:g} s: {log.read_text()[-4000:]}"
+        ) from None
     assert process.returncode == 0, log.read_text()
     return output.read_text()
 
@@ -58,7 +65,9 @@ def there(obj: Obj | None) -> Obj:
 
 
 @pytest.mark.parametrize(("config", "output"), GUIDED, ids=["configuration alone", "as a package"])
-def test_a_foo_goes_to_the_host_and_its_status_comes_back(config: str, output: str, tmp_path: Path) -> None:
+def test_a_foo_goes_to_the_host_and_its_status_comes_back(
+    config: str, output: str, tmp_path: Path
+) -> None:
     (tmp_path / "syncer.yaml").write_text(config + NETWORKING)
 
     async def scenario() -> None:

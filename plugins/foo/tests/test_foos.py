@@ -31,7 +31,10 @@ def decided(world: World) -> Decision:
 
 def test_a_foo_is_created_on_the_host() -> None:
     [write] = decided(World([FooSyncer]).given(virtual=[FOO])).writes
-    assert (write.obj["metadata"]["name"], write.obj["spec"]) == ("web-x-shop-x-vc", {"replicas": 3})
+    assert (write.obj["metadata"]["name"], write.obj["spec"]) == (
+        "web-x-shop-x-vc",
+        {"replicas": 3},
+    )
 
 
 def test_the_status_of_a_foo_comes_back(in_step: World) -> None:
@@ -62,5 +65,7 @@ def test_the_copy_of_a_foo_that_is_gone_goes_too(in_step: World) -> None:
 SPECS = strategies.some({"replicas": st.integers(0, 9), "deploymentName": strategies.NAMES})
 TestLaws = laws_for(
     FooSyncer,
-    objects=strategies.objects(FOOS, strategies.some({"spec": SPECS, "status": {"availableReplicas": 1}})),
+    objects=strategies.objects(
+        FOOS, strategies.some({"spec": SPECS, "status": {"availableReplicas": 1}})
+    ),
 )

@@ -1,4 +1,7 @@
-"""plugins/README.md and the README of the template are true: their code runs, and their commands print that."""
+"""plugins/README.md and the README of the template are true.
+
+Their code runs, and their commands print what they show.
+"""
 
 import asyncio
 import re
@@ -16,8 +19,14 @@ from syncer.clusters.client import SideClient
 from syncer.testing import ApiServer, World
 
 PLUGINS = Path(__file__).parents[2]
-#: All but the chapter whose files are a package of their own; vsyncer's tests/flow/test_new_kind.py is about that.
-GUIDE = re.sub(r"^## Add a kind\n.*?(?=^## )", "", (PLUGINS / "README.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+#: All but the chapter whose files are a package of their own; vsyncer's tests/flow/test_new_kind.py
+#: is about that.
+GUIDE = re.sub(
+    r"^## Add a kind\n.*?(?=^## )",
+    "",
+    (PLUGINS / "README.md").read_text(),
+    flags=re.DOTALL | re.MULTILINE,
+)
 TEMPLATE = (PLUGINS / "template" / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
@@ -37,14 +46,26 @@ def sessions(text: str) -> list[tuple[str, str]]:
 def run(command: str, folder: Path) -> str:
     environment = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)}
     done = subprocess.run(
-        command, cwd=folder, env=environment, shell=True, capture_output=True, text=True, check=False, timeout=600
+        command,
+        cwd=folder,
+        env=environment,
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
 def test_every_kind_of_block_in_the_guide_is_tested() -> None:
-    assert set(re.findall(r"^```(\w+)", GUIDE, re.MULTILINE)) == {"yaml", "console", "python", "ini"}
+    assert set(re.findall(r"^```(\w+)", GUIDE, re.MULTILINE)) == {
+        "yaml",
+        "console",
+        "python",
+        "ini",
+    }
 
 
 def test_the_class_in_the_guide_is_the_one_of_the_package() -> None:
@@ -88,7 +109,12 @@ def test_the_label_in_the_guide_is_the_one_of_the_definition() -> None:
 
 def test_the_package_is_found_as_the_guide_shows(tmp_path: Path) -> None:
     """The commands that need clusters are those of test_foo_daemon."""
-    shown = [each for block in blocks(GUIDE, "console") for each in sessions(block) if "syncer run" not in each[0]]
+    shown = [
+        each
+        for block in blocks(GUIDE, "console")
+        for each in sessions(block)
+        if "syncer run" not in each[0]
+    ]
     assert [command for command, _ in shown] == ["syncer plugins check foos"]
     for command, expected in shown:
         assert run(command, tmp_path) == expected
@@ -96,25 +122,41 @@ def test_the_package_is_found_as_the_guide_shows(tmp_path: Path) -> None:
 
 def test_the_names_in_the_tables_are_those_of_the_api() -> None:
     """A name that is called or has a capital letter, in the last column of a table."""
-    cells = [line.split("|")[-2] for line in GUIDE.partition("## Coming from")[2].splitlines() if line.startswith("|")]
+    cells = [
+        line.split("|")[-2]
+        for line in GUIDE.partition("## Coming from")[2].splitlines()
+        if line.startswith("|")
+    ]
     shown = {name for cell in cells for name in re.findall(r"`([A-Z]\w+|\w+(?=\())", cell)}
-    known = {*syncer.api.__all__, *dir(syncer.api.Syncer), *dir(syncer.api.Context), "World", "laws_for"}
+    known = {
+        *syncer.api.__all__,
+        *dir(syncer.api.Syncer),
+        *dir(syncer.api.Context),
+        "World",
+        "laws_for",
+    }
     methods = {method for name in syncer.api.__all__ for method in dir(getattr(syncer.api, name))}
     assert shown - known - methods == set()
 
 
 def test_the_template_is_renamed_by_the_commands_of_its_readme(tmp_path: Path) -> None:
     shutil.copytree(
-        PLUGINS / "template", tmp_path / "plugins/template", ignore=shutil.ignore_patterns(".*", "__pycache__")
+        PLUGINS / "template",
+        tmp_path / "plugins/template",
+        ignore=shutil.ignore_patterns(".*", "__pycache__"),
     )
     commands = [command for command, _ in sessions(blocks(TEMPLATE, "console")[0])]
     run(" && ".join(commands), tmp_path)
     made = tmp_path / "gadgets"
     left = [
-        file for file in made.rglob("*") if file.name != "README.md" and re.search("(?i)widget|template", file.name)
+        file
+        for file in made.rglob("*")
+        if file.name != "README.md" and re.search("(?i)widget|template", file.name)
     ]
     left += [
-        file for file in made.rglob("*.*") if file.suffix in (".py", ".cfg", ".yaml") and "idget" in file.read_text()
+        file
+        for file in made.rglob("*.*")
+        if file.suffix in (".py", ".cfg", ".yaml") and "idget" in file.read_text()
     ]
     assert left == []
     assert " passed" in run("PYTHONPATH=. pytest -q -p no:cacheprovider", made)

@@ -1,12 +1,27 @@
-"""Foos of the sample controller: the spec goes down, the status comes up, and unwanted copies are deleted."""
+"""Foos of the sample controller.
 
-from syncer.api import Context, Decision, Obj, Pair, Resource, Sync, SyncDown, Syncer, SyncUp, apply, delete
+The spec goes down, the status comes up, and unwanted copies are deleted.
+"""
+
+from syncer.api import (
+    Context,
+    Decision,
+    Obj,
+    Pair,
+    Resource,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    apply,
+    delete,
+)
 
 FOOS = Resource("samplecontroller.k8s.io/v1alpha1", "Foo", "foos")
 
 
 class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
-    """Each role written out. A ``Mirror`` with the same ``down`` and ``up`` does all of this by itself."""
+    """Each role written out; a ``Mirror`` with the same ``down`` and ``up`` does all of it."""
 
     name = "foos"
     resource = FOOS

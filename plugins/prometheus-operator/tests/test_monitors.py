@@ -20,7 +20,9 @@ from syncer.testing.objects import build, secret, service
 
 
 def monitor(**spec: Any) -> Obj:
-    return build(SERVICE_MONITORS, "web", spec={"selector": {"matchLabels": {"app": "web"}}, **spec})
+    return build(
+        SERVICE_MONITORS, "web", spec={"selector": {"matchLabels": {"app": "web"}}, **spec}
+    )
 
 
 def copied(syncer: str | type[Any], world: World, key: str) -> Obj:
@@ -54,7 +56,9 @@ def test_case(case: Case) -> None:
 def test_interval_below_the_least_is_refused(interval: str, least: str, refused: str) -> None:
     section = {"leastInterval": least} if least else {}
     world = World([ServiceMonitorSyncer], config={"sync": {"toHost": {"serviceMonitors": section}}})
-    world.given(virtual=[monitor(endpoints=[{"port": "web"}, {"port": "web", "interval": interval}])])
+    world.given(
+        virtual=[monitor(endpoints=[{"port": "web"}, {"port": "web", "interval": interval}])]
+    )
     if not refused:
         assert world.decide(ServiceMonitorSyncer, "shop/web").writes
         return
@@ -71,8 +75,13 @@ def test_interval_below_the_least_is_refused(interval: str, least: str, refused:
     ],
     ids=["its own namespace", "those that it names", "all"],
 )
-def test_a_copy_selects_the_copies_of_the_services_its_original_selects(names: Obj, selected: set[str]) -> None:
-    services = [service("web", namespace=each, metadata={"labels": {"app": "web"}}) for each in ("shop", "bank")]
+def test_a_copy_selects_the_copies_of_the_services_its_original_selects(
+    names: Obj, selected: set[str]
+) -> None:
+    services = [
+        service("web", namespace=each, metadata={"labels": {"app": "web"}})
+        for each in ("shop", "bank")
+    ]
     world = World().given(virtual=[*services, monitor(namespaceSelector=names)])
     spec = copied(ServiceMonitorSyncer, world, "shop/web")["spec"]
     found = {
@@ -87,7 +96,9 @@ def test_a_copy_selects_the_copies_of_the_services_its_original_selects(names: O
 
 def test_a_service_of_another_virtual_cluster_is_never_selected() -> None:
     world = World([ServiceMonitorSyncer]).given(virtual=[monitor(namespaceSelector={"any": True})])
-    other = World(cluster="other").given(virtual=[service("web", metadata={"labels": {"app": "web"}})])
+    other = World(cluster="other").given(
+        virtual=[service("web", metadata={"labels": {"app": "web"}})]
+    )
     labels = copied("services", other, "shop/web")["metadata"]["labels"]
     assert not matches(copied(ServiceMonitorSyncer, world, "shop/web")["spec"]["selector"], labels)
 
@@ -98,40 +109,58 @@ def test_where_each_virtual_namespace_has_one_of_its_own_on_the_host() -> None:
     spec = copied(ServiceMonitorSyncer, world, "shop/web")["spec"]
     assert spec["namespaceSelector"] == {"matchNames": ["bank-x-vc-x-vc-ns", "shop-x-vc-x-vc-ns"]}
     world.given(virtual=[monitor(namespaceSelector={"any": True})])
-    assert copied(ServiceMonitorSyncer, world, "shop/web")["spec"]["namespaceSelector"] == {"any": True}
+    assert copied(ServiceMonitorSyncer, world, "shop/web")["spec"]["namespaceSelector"] == {
+        "any": True
+    }
 
 
 def test_the_password_is_on_the_host_while_a_monitor_names_it() -> None:
-    credentials = {"username": {"name": "login", "key": "user"}, "password": {"name": "login", "key": "password"}}
+    credentials = {
+        "username": {"name": "login", "key": "user"},
+        "password": {"name": "login", "key": "password"},
+    }
     endpoint = {"port": "http", "basicAuth": credentials}
     world = World().given(virtual=[secret("login"), monitor(endpoints=[endpoint])])
     copy = copied(ServiceMonitorSyncer, world, "shop/web")
     name = copied("secrets", world, "shop/login")["metadata"]["name"]
-    assert copy["spec"]["endpoints"][0]["basicAuth"]["password"] == {"name": name, "key": "password"}
+    assert copy["spec"]["endpoints"][0]["basicAuth"]["password"] == {
+        "name": name,
+        "key": "password",
+    }
     world.gone(virtual=[monitor()])
     world.settle("secrets", "shop/login")
     assert world.copy_of("secrets", "shop/login") is None
 
 
 def test_the_configuration_of_the_readme_is_accepted() -> None:
-    [block] = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[1] / "README.md").read_text(), re.DOTALL)
+    [block] = re.findall(
+        r"```yaml\n(.*?)```", (Path(__file__).parents[1] / "README.md").read_text(), re.DOTALL
+    )
     world = World([ServiceMonitorSyncer, PodMonitorSyncer], config=yaml.safe_load(block))
     assert set(world.pair.controllers) == {"servicemonitors", "podmonitors"}
 
 
 SELECTORS = strategies.some({"matchLabels": strategies.LABEL_MAPS})
-NAMESPACES = st.one_of(st.just({"any": True}), strategies.some({"matchNames": st.lists(strategies.LABELS, max_size=2)}))
+NAMESPACES = st.one_of(
+    st.just({"any": True}), strategies.some({"matchNames": st.lists(strategies.LABELS, max_size=2)})
+)
 ENDPOINT = strategies.some(
     {
         "port": st.just("http"),
-        "bearerTokenSecret": st.builds(lambda name: {"name": name, "key": "token"}, strategies.NAMES),
+        "bearerTokenSecret": st.builds(
+            lambda name: {"name": name, "key": "token"}, strategies.NAMES
+        ),
         "tlsConfig": strategies.some({"serverName": "web", "caFile": "/etc/ca"}),
     }
 )
 
 
 def monitors(endpoints: str) -> st.SearchStrategy[Obj]:
-    fields = {"selector": SELECTORS, "namespaceSelector": NAMESPACES, endpoints: st.lists(ENDPOINT, max_size=2)}
+    fields = {
+        "selector": SELECTORS,
+        "namespaceSelector": NAMESPACES,
+        endpoints: st.lists(ENDPOINT, max_size=2),
+    }
     return st.fixed_dictionaries({"spec": strategies.some(fields)})
 
 

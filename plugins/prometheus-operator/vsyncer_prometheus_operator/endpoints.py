@@ -1,4 +1,4 @@
-"""The endpoints of a monitor: the objects that they name, and the fields that a tenant may not set."""
+"""The endpoints of a monitor: the objects that they name, and fields that tenants may not set."""
 
 import re
 from collections.abc import Container, Mapping
@@ -25,7 +25,11 @@ NAMES: Mapping[str, Resource] = {
     "oauth2.clientId.secret.name": SECRETS,
     "oauth2.clientId.configMap.name": CONFIG_MAPS,
     "oauth2.clientSecret.name": SECRETS,
-    **{f"{part}.{path}": kind for part in ("tlsConfig", "oauth2.tlsConfig") for path, kind in _TLS.items()},
+    **{
+        f"{part}.{path}": kind
+        for part in ("tlsConfig", "oauth2.tlsConfig")
+        for path, kind in _TLS.items()
+    },
 }
 
 
@@ -52,7 +56,9 @@ FIELDS = (
 )
 
 #: Fields that a tenant might well ask for, with the reason why they aren't synced.
-_FILE = "is a file of the Prometheus that scrapes, which is the host's. Use a Secret of yours instead"
+_FILE = (
+    "is a file of the Prometheus that scrapes, which is the host's. Use a Secret of yours instead"
+)
 _PROXY = "would have the host's Prometheus connect to any address"
 REFUSED = dict.fromkeys(("bearerTokenFile", "caFile", "certFile", "keyFile"), _FILE) | {
     "proxyConnectHeader": "has values of Secrets whose names can't be translated",
@@ -79,15 +85,29 @@ def refuse(endpoint: Any, path: str, *, token_urls: Container[str]) -> None:
             _refuse_other_targets(value, f"{path}.{name}")
         elif name in ("tlsConfig", "oauth2"):
             refuse(value, f"{path}.{name}", token_urls=token_urls)
-        if name == "oauth2" and value and (not isinstance(value, dict) or value.get("tokenUrl") not in token_urls):
-            raise Refused(f"{_PROXY}, unless the option tokenUrls lists it", path=f"{path}.oauth2.tokenUrl")
+        if (
+            name == "oauth2"
+            and value
+            and (not isinstance(value, dict) or value.get("tokenUrl") not in token_urls)
+        ):
+            raise Refused(
+                f"{_PROXY}, unless the option tokenUrls lists it", path=f"{path}.oauth2.tokenUrl"
+            )
 
 
 # -- intervals -------------------------------------------------------------------------------------
 
 #: The units of Prometheus, in seconds, and an interval of them, each unit at most once.
 #: (https://prometheus.io/docs/prometheus/latest/configuration/configuration/, "duration")
-_UNITS = {"y": 31_536_000.0, "w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_UNITS = {
+    "y": 31_536_000.0,
+    "w": 604_800.0,
+    "d": 86_400.0,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 0.001,
+}
 _INTERVAL = re.compile("".join(f"(?:([0-9]{{1,9}}){unit})?" for unit in _UNITS))
 
 
@@ -114,8 +134,8 @@ def refuse_short(endpoint: Any, path: str, *, least: float) -> None:
 
 #: Actions that write a label. (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config)
 _WRITES = ("replace", "lowercase", "uppercase", "hashmod")
-#: Names of labels that a relabeling may write: those without special meaning, temporary ones, and those
-#: that are fields of an endpoint anyway. ``__address__`` would have any address scraped.
+#: Names of labels that a relabeling may write: those without special meaning, temporary ones, and
+#: those that are fields of an endpoint anyway. ``__address__`` would have any address scraped.
 _WRITABLE = re.compile(r"(?:(?!__|_?\$)|__tmp|__param_|__metrics_path__$|__scheme__$).*", re.DOTALL)
 #: The only ``labelmap``: labels of objects, whose names begin with a letter or a digit.
 _LABELS = re.compile(r"__meta_kubernetes_[a-z]+_label_\(\.[+*]\)")
@@ -133,11 +153,15 @@ def _refuse_other_targets(relabelings: Any, path: str) -> None:
         action = str(each.get("action") or "replace").lower()
         if action in _WRITES and not _WRITABLE.match(str(each.get("targetLabel") or "")):
             raise Refused(
-                "may not write a label that begins with __, but for __tmp", path=f"{path}[{index}].targetLabel"
+                "may not write a label that begins with __, but for __tmp",
+                path=f"{path}[{index}].targetLabel",
             )
         if action == "labelmap" and not _maps_safely(each):
-            why = "is only possible from labels, as in __meta_kubernetes_pod_label_(.+), or to a fixed beginning"
-            raise Refused(f"labelmap {why}", path=f"{path}[{index}].regex")
+            why = (
+                "labelmap is only possible from labels, as in __meta_kubernetes_pod_label_(.+),"
+                " or to a fixed beginning"
+            )
+            raise Refused(why, path=f"{path}[{index}].regex")
 
 
 def _maps_safely(relabeling: Obj) -> bool:

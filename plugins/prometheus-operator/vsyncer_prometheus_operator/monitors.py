@@ -11,13 +11,23 @@ from vsyncer_prometheus_operator.endpoints import FIELDS, NAMES, named_in, refus
 from vsyncer_prometheus_operator.kinds import POD_MONITORS, PODS, SERVICE_MONITORS, SERVICES
 from vsyncer_prometheus_operator.selection import namespace_selector, narrowed
 
-#: The fields that tenants may set beside the endpoints. (The API reference of prometheus-operator, v1.)
+#: The fields that tenants may set beside the endpoints. (The API reference of prometheus-operator,
+#: v1.)
 _FIELDS = (
     *("selector", "namespaceSelector", "selectorMechanism", "serviceDiscoveryRole"),
     *("jobLabel", "targetLabels", "podTargetLabels", "keepDroppedTargets", "bodySizeLimit"),
     *("sampleLimit", "targetLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit"),
-    *("scrapeProtocols", "fallbackScrapeProtocol", "scrapeNativeHistograms", "scrapeClassicHistograms"),
-    *("nativeHistogramBucketLimit", "nativeHistogramMinBucketFactor", "convertClassicHistogramsToNHCB"),
+    *(
+        "scrapeProtocols",
+        "fallbackScrapeProtocol",
+        "scrapeNativeHistograms",
+        "scrapeClassicHistograms",
+    ),
+    *(
+        "nativeHistogramBucketLimit",
+        "nativeHistogramMinBucketFactor",
+        "convertClassicHistogramsToNHCB",
+    ),
 )
 
 
@@ -29,11 +39,12 @@ class MonitorConfig(Config):
     """What tenants may ask of the host's Prometheus."""
 
     token_urls: tuple[str, ...] = ()
-    """Addresses that an endpoint's ``oauth2.tokenUrl`` may have, as they are written there. None by default:
-    the host's Prometheus would connect to any address."""
+    """Addresses that an endpoint's ``oauth2.tokenUrl`` may have, as they are written there. None by
+    default: the host's Prometheus would connect to any address."""
 
     least_interval: Duration = Field(default=5.0, ge=0)
-    """The shortest ``interval`` of an endpoint: the host's Prometheus has its memory and CPU for all tenants."""
+    """The shortest ``interval`` of an endpoint: the host's Prometheus has its memory and CPU for
+    all tenants."""
 
 
 class _Monitor(Mirror[MonitorConfig]):
@@ -51,7 +62,9 @@ class _Monitor(Mirror[MonitorConfig]):
     allowed: ClassVar[AllowedFields]
 
     def translate(self, ctx: Context[MonitorConfig], virtual: Obj) -> Obj:
-        """Return the copy; it selects only this tenant's objects in the namespaces that the monitor names.
+        """Return the copy.
+
+        It selects only this tenant's objects in the namespaces that the monitor names.
 
         Raises:
             Refused: The monitor has a field that tenants may not set.

@@ -18,7 +18,7 @@ def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:
 
 
 def namespace_selector(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
-    """Return the ``namespaceSelector`` on the host, for the host namespaces of these virtual namespaces."""
+    """Return the ``namespaceSelector`` for the host namespaces of these virtual namespaces."""
     wanted = _namespaces(spec, namespace)
     if wanted is not None:
         found = {ctx.names.to_host(selected, Key(each, "any")).namespace for each in wanted}

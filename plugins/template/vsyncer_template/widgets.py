@@ -15,7 +15,10 @@ class WidgetConfig(Config):
 
 
 class WidgetSyncer(Mirror[WidgetConfig]):
-    """The virtual side owns the spec, the host the status; the spec on the host names the tenant."""
+    """The virtual side owns the spec, the host the status.
+
+    The spec on the host names the tenant.
+    """
 
     name = "widgets"
     resource = WIDGETS
@@ -31,6 +34,9 @@ class WidgetSyncer(Mirror[WidgetConfig]):
         if not isinstance(size, int):
             raise Refused("it is not a whole number", path="spec.size")
         if size > ctx.config.max_size:
-            raise Refused(f"{size} is more than the {ctx.config.max_size} that a tenant may have", path="spec.size")
+            raise Refused(
+                f"{size} is more than the {ctx.config.max_size} that a tenant may have",
+                path="spec.size",
+            )
         host = super().translate(ctx, virtual)
         return host | {"spec": {**(host.get("spec") or {}), "owner": ctx.cluster}}

@@ -60,7 +60,8 @@ class ClusterSources:
                         await self._changed.wait()
                 except TimeoutError:
                     continue
-                await asyncio.sleep(PAUSE_SECONDS if self._secrets else 0)
+                pause = PAUSE_SECONDS if self._secrets else 0
+                await asyncio.sleep(pause)
         finally:
             if self._secrets is not None:
                 await self._secrets.close()

@@ -14,7 +14,16 @@ from syncer.observe.logs import get_logger
 LOOK_SECONDS = 10.0
 
 #: The options that a process takes over only at its start.
-PROCESS = ("host", "leader_election", "metrics", "health", "control", "log", "workers", "grace_period")
+PROCESS = (
+    "host",
+    "leader_election",
+    "metrics",
+    "health",
+    "control",
+    "log",
+    "workers",
+    "grace_period",
+)
 
 log = get_logger(__name__)
 

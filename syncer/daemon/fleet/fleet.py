@@ -11,7 +11,6 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
-from syncer.byte_budget import ByteBudget
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
 from syncer.daemon.fleet.fleet_memory import FleetMemory, OverBudget
@@ -37,7 +36,7 @@ log = get_logger(__name__)
 
 
 class ServedFleet:
-    """Serves virtual clusters. What is wrong with one delays no other."""
+    """Serves virtual clusters. A fault of one delays no other."""
 
     def __init__(self, process: Process, clusters: Sequence[VirtualCluster]) -> None:
         self._process = process
@@ -51,7 +50,11 @@ class ServedFleet:
         #: Returns True for those that are served here; None if all are.
         self._keeps: Callable[[str], bool] | None = None
         process.unserved.expect(self._wanted)
-        self._lifecycles = Lifecycles(self._serve, failed=self._failed, retry_delay=self._retry_delay)
+        self._lifecycles = Lifecycles(
+            self._serve,
+            failed=self._failed,
+            retry_delay=self._retry_delay,
+        )
         self._backoff = Backoff(first=FIRST_DELAY, last=LAST_DELAY, least_part=0.5)
         #: The addresses and ports at which kubelets of the virtual clusters answer.
         self._kubelet_ports = PortsInUse()
@@ -96,10 +99,14 @@ class ServedFleet:
     def assign(self) -> None:
         """Serve those that are kept here from now on."""
         keeps = self._keeps
-        self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
+        wanted = dict(self._all)
+        if keeps is not None:
+            wanted = {name: each for name, each in wanted.items() if keeps(name)}
+        self._wanted = wanted
         self._memory.limit(is_alone=self._is_alone())
         self._kubelet_ports.shared = not self._is_alone()
         for name, cluster in self._wanted.items():
+            self._memory.update(cluster)
             pair = self._process.pairs.get(name)
             if pair is not None:
                 pair.informers.limit(self._memory.most(cluster))
@@ -178,10 +185,11 @@ class ServedFleet:
 
         async with AsyncExitStack() as stack:
             memory = stack.enter_context(self._memory.joined(cluster, ended.set))
-            virtual = connect_virtual(cluster, process.metrics, stack, moved=move)
+            virtual = connect_virtual(
+                cluster, process.metrics, stack, replies=memory.replies, moved=move
+            )
             must_be_another(name, virtual, process.host)
-            objects = ByteBudget(self._memory.most(cluster), parent=memory, over=ended.set)
-            served = startup.add(process, cluster, virtual, budget=objects)
+            served = startup.add(process, cluster, virtual, budget=memory.objects, work=memory.work)
             stack.push_async_callback(process.remove, name)
 
             if await _ends_before(startup.prepare(served, cluster, waits=True), ended):
@@ -192,19 +200,20 @@ class ServedFleet:
                     # Imported late: it takes some megabytes.
                     from syncer.daemon.kubelet.node_server import answering
 
-                    connections = self._memory.connections(memory)
-                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports, connections)
+                    kubelets = answering(
+                        served, cluster.kubelet, self._kubelet_ports, memory.connections
+                    )
                     await stack.enter_async_context(kubelets)
                 await _ends_before(_served(served, cluster), ended)
 
             if not moved.is_set():
-                raise OverBudget(self._memory.reason(objects, cluster))
-        text = "a virtual cluster begins again, as its kubeconfig is now of another server or program"
+                raise OverBudget(self._memory.reason(memory.objects, cluster))
+        text = "kubeconfig now leads to another server or program; restarting the virtual cluster"
         log.warning(text, cluster=name)
 
 
 async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
-    """Serve a prepared virtual cluster until cancelled, and warn of what is odd about it."""
+    """Serve a prepared virtual cluster until cancelled, and warn about its settings."""
     pair = served.pair
     async with (
         beside(warn_of_selectors(pair.host, pair.settings)),
@@ -216,7 +225,7 @@ async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
 
 def _custom_kinds(pair: ClusterPair) -> list[Resource]:
     """Return the host resources of the kinds of `sync.custom` that go to the host."""
-    syncers = (each.syncer for each in pair.controllers.values() if each.direction.goes_down)
+    syncers = [each.syncer for each in pair.controllers.values() if each.direction.goes_down]
     return [syncer.host_resource for syncer in syncers if syncer.section.startswith("custom.")]
 
 

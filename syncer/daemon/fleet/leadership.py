@@ -103,7 +103,12 @@ class CommandTerm:
         return math.inf
 
     @asynccontextmanager
-    async def leading(self, host: SideClient, config: SyncerConfig, clusters: Collection[str]) -> AsyncIterator[None]:
+    async def leading(
+        self,
+        host: SideClient,
+        config: SyncerConfig,
+        clusters: Collection[str],
+    ) -> AsyncIterator[None]:
         """Hold the Leases as :func:`leading` does. Where that fails, nothing may be written any
         more.
 

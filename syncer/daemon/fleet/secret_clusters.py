@@ -68,7 +68,7 @@ class WantedCluster:
 
 @dataclass(slots=True)
 class _KnownSecret:
-    """What is known of a Secret that is taken."""
+    """The state of a Secret that is taken."""
 
     #: The version that was read last, and why that can't be used.
     version: tuple[str, str] | None = None
@@ -79,7 +79,7 @@ class _KnownSecret:
     config: SyncerConfig | None = None
 
 
-#: What is wrong, by namespace and Secret.
+#: The reasons why Secrets are refused, by namespace and name.
 RefusedSecrets = dict[tuple[str, str], Condition]
 
 
@@ -134,7 +134,11 @@ def name_in(secret: Obj) -> str:
     return name
 
 
-def _cluster(config: SyncerConfig, entry: VirtualClusterSecretsSection, secret: Obj) -> VirtualCluster:
+def _cluster(
+    config: SyncerConfig,
+    entry: VirtualClusterSecretsSection,
+    secret: Obj,
+) -> VirtualCluster:
     """Return the virtual cluster that a Secret names.
 
     Raises:
@@ -228,6 +232,9 @@ class SecretClusters:
         def changed(*_: object) -> None:
             self._changed()
 
+        def ordered() -> bool:
+            return process.host_discovery.orders_versions
+
         cache = ClusterInformer(
             "the host",
             SECRETS,
@@ -235,7 +242,7 @@ class SecretClusters:
             selector=stream.selector,
             transform=partial(outline, stream.mark),
             clock=process.clock,
-            ordered=lambda: process.host_discovery.orders_versions,
+            ordered=ordered,
         )
         cache.add_handler(changed, owner="virtualClusterSecrets")
         cache.when_synced(changed)
@@ -280,7 +287,10 @@ class SecretClusters:
 
         for entry, cache in zip(entries, caches, strict=True):
             if cache.error is not None:
-                why = Condition(f"its Secrets can't be listed: {cache.error}", type(cache.error).__name__)
+                why = Condition(
+                    f"its Secrets can't be listed: {cache.error}",
+                    type(cache.error).__name__,
+                )
                 refused[entry.namespace, UNLISTED] = why
         self._show(refused)
         return clusters, is_complete
@@ -338,7 +348,7 @@ def _cluster_of(
 
 
 def outline(mark: str, secret: Obj) -> Obj:
-    """Return what is kept of a Secret to choose by; ``mark`` is the label of copies."""
+    """Return the parts of a Secret that are kept to choose by; ``mark`` is the label of copies."""
     metadata = secret["metadata"]
     kept = {name: metadata[name] for name in _KEPT if name in metadata}
 

@@ -24,10 +24,8 @@ from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.secret_providers import read_login
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import SECRETS
+from syncer.translate.messages import MOST_LISTED
 from syncer.version import VERSION
-
-#: Virtual clusters that a message names.
-NAMED = 20
 
 
 async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True) -> VirtualCluster:
@@ -107,9 +105,9 @@ async def _listed(
 
 def _no_cluster(config: SyncerConfig, name: str, of_secrets: Sequence[str]) -> Problem:
     known = [*config.names_listed, *of_secrets]
-    names = ", ".join(known[:NAMED]) or "none"
-    if len(known) > NAMED:
-        names = f"{names} and {len(known) - NAMED} more"
+    names = ", ".join(known[:MOST_LISTED]) or "none"
+    if len(known) > MOST_LISTED:
+        names = f"{names} and {len(known) - MOST_LISTED} more"
     namespaces = ", ".join(dict.fromkeys(each.namespace for each in config.virtual_cluster_secrets))
     there_are = f"listed or in Secrets of {namespaces} there are: {names}."
     instead = "list it in a configuration of its own, with its kubeconfig and hostNamespace."

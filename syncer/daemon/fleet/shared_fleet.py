@@ -22,7 +22,7 @@ class SharedFleet:
         fleet.serve_only(shards.keeps)
 
     async def run(self) -> None:
-        """Take part until cancelled; then hand over all shards, when what is in work has ended."""
+        """Take part until cancelled; then hand over all shards, when their requests have ended."""
         await self._shards.run(self)
 
     def begin(self, shard: int) -> None:

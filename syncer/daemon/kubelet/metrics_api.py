@@ -1,7 +1,8 @@
-"""``metrics.k8s.io`` of a virtual cluster: registered there while the host has it, and answered by the daemon.
+"""``metrics.k8s.io`` of a virtual cluster, registered while the host has it, served by the daemon.
 
-An APIService leads to a Service and its EndpointSlice, and these to the daemon (kubernetes.io, "Configure the
-Aggregation Layer"). They bear our mark; an APIService without it belongs to the tenant, and is left alone.
+An APIService leads to a Service and its EndpointSlice, and these to the daemon (kubernetes.io,
+"Configure the Aggregation Layer"). They bear our mark; an APIService without it belongs to the
+tenant, and is left alone.
 """
 
 import asyncio
@@ -29,8 +30,10 @@ from syncer.resources.kinds import API_SERVICES, ENDPOINT_SLICES, NODES, PODS, S
 from syncer.resources.metrics_api import API_SERVICE, OBJECTS, SERVICE
 from syncer.translate.alike import covers
 
-#: Seconds between two checks of both clusters; fewer until the virtual API server reaches the daemon.
-LOOK_SECONDS, SOON_SECONDS = 60.0, 5.0
+#: Seconds between two checks of both clusters.
+LOOK_SECONDS = 60.0
+#: The same until the virtual API server reaches the daemon.
+SOON_SECONDS = 5.0
 #: The name for the clients of this API among those of Pods' namespaces: that of clients of a node.
 CLIENTS = ""
 _KINDS = {"pods": PODS, "nodes": NODES}
@@ -42,7 +45,11 @@ class MetricsServer:
     """The server of the API in a virtual cluster."""
 
     def __init__(
-        self, served: ServedCluster, usages: Usages, bounds: Bounds, report: Callable[[str, str], None]
+        self,
+        served: ServedCluster,
+        usages: Usages,
+        bounds: Bounds,
+        report: Callable[[str, str], None],
     ) -> None:
         """Create a server that isn't served yet.
 
@@ -50,7 +57,8 @@ class MetricsServer:
             served: The virtual cluster.
             usages: The figures.
             bounds: The limits of connections, which the kubelet's server shares.
-            report: Gets why the API doesn't work, in words for any reader and in detail; ``""`` if it works.
+            report: Gets why the API doesn't work, in words for any reader and in detail; ``""`` if
+                it works.
         """
         self._served = served
         self._pair = served.pair
@@ -77,7 +85,8 @@ class MetricsServer:
                 may_wait = await self._register(address, host, ports)
             except (ClusterError, OSError) as error:
                 self._report(f"{GROUP} is not served: {type(error).__name__}", str(error))
-            await asyncio.sleep(LOOK_SECONDS if may_wait else SOON_SECONDS)
+            seconds = LOOK_SECONDS if may_wait else SOON_SECONDS
+            await asyncio.sleep(seconds)
 
     def close(self) -> None:
         """Accept no more requests."""
@@ -86,7 +95,9 @@ class MetricsServer:
             self._listener = None
 
     async def _register(self, address: str, host: str, ports: range) -> bool:
-        """Register ``metrics.k8s.io`` while the host has it. Return True if the next check may wait.
+        """Register ``metrics.k8s.io`` while the host has it.
+
+        Return True if the next check may wait.
 
         Raises:
             ClusterError: A request failed.
@@ -121,7 +132,10 @@ class MetricsServer:
     # -- serving -----------------------------------------------------------------------------------
 
     def _renewed(self) -> Serving:
-        """Return the certificate, which the virtual API server trusts by the APIService's ``caBundle`` alone."""
+        """Return the certificate.
+
+        The virtual API server trusts it by the APIService's ``caBundle`` alone.
+        """
         if self._serving is None or datetime.now(UTC) >= self._serving.renew_at:
             self._serving = certificates.self_signed([f"{SERVICE.name}.{SERVICE.namespace}.svc"])
             self._tls = None
@@ -130,7 +144,8 @@ class MetricsServer:
             try:
                 self._tls = certificates.context(self._serving, ca)
             except ssl.SSLError as error:
-                raise OSError(f"the CA of the virtual API server's front proxy can't be used: {error}") from error
+                why = "the CA of the virtual API server's front proxy can't be used"
+                raise OSError(f"{why}: {error}") from error
             self._trusted = ca
         return self._serving
 
@@ -149,7 +164,7 @@ class MetricsServer:
         self._bounds.trust(client, CLIENTS)
         try:
             status, body = await self._api.answer(client.certificate, head)
-            await self._bounds.send(client, http.reply(status, body, pages.JSON))
+            await self._bounds.send(client, http.reply(status, body, pages.JSON), CLIENTS)
         finally:
             self._bounds.answered(client, CLIENTS)
 
@@ -209,7 +224,10 @@ class MetricsServer:
         try:
             found = await virtual.get(resource, key)
         except NotFound:
-            await virtual.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+            await virtual.create(
+                resource,
+                {"apiVersion": resource.api_version, "kind": resource.kind, **obj},
+            )
             return
         if not self._is_ours(found):
             raise OSError(f"the virtual {resource.kind} {key} is the tenant's own")
@@ -217,7 +235,7 @@ class MetricsServer:
             await virtual.patch(resource, key, obj)
 
     async def _withdraw(self) -> None:
-        """Remove our objects: an APIService that nothing serves would hold up deleted namespaces."""
+        """Remove our objects: an APIService without a server would hold up deleted namespaces."""
         if not self._served.may_write():
             return
         for resource, key in OBJECTS:
@@ -245,7 +263,8 @@ class MetricsServer:
             self._report("", "")
             return True
         if available.get("status") == "False":
-            why = f"the virtual API server can't reach {GROUP} here: does it have --enable-aggregator-routing=true?"
+            why = f"the virtual API server can't reach {GROUP} here"
+            why = f"{why}: does it have --enable-aggregator-routing=true?"
             self._report(why, str(available.get("message")))
         return False
 

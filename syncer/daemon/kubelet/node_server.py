@@ -1,4 +1,4 @@
-"""The kubelet of the virtual Nodes beside the syncers: its ports, its certificate, and both in the Nodes' status."""
+"""The kubelet of the virtual Nodes: its ports and certificate, and both in the Nodes' status."""
 
 import asyncio
 import ipaddress
@@ -36,18 +36,23 @@ from syncer.resources.pods import record
 
 #: The name under which it is degraded.
 NAME = "kubelet"
-#: Seconds between two checks of the Nodes, if none changes, and of the certificates.
-LOOK_SECONDS, CERTIFICATE_SECONDS = 10.0, 60.0
+#: Seconds between two checks of the Nodes, if none changes.
+LOOK_SECONDS = 10.0
+#: Seconds between two checks of the certificates.
+CERTIFICATE_SECONDS = 60.0
 #: Seconds after a change of a Node until the next check.
 PAUSE_SECONDS = 0.2
 #: Most Nodes without a port that get an event.
 MOST_EVENTS = 20
-#: The index of the Nodes that we made, by their :class:`_Node`, and that of our host pods by their node.
+#: The index of the Nodes that we made, by their :class:`_Node`, and that of our host pods by their
+#: node.
 INDEX = "kubelet"
 #: Seconds between two checks whether the Nodes are cached yet.
 START_SECONDS = 0.5
-#: Seconds after which a failed step is repeated, and a request for a certificate that was not signed.
-AGAIN_SECONDS, SIGN_AGAIN_SECONDS = 5.0, 600.0
+#: Seconds after which a failed step is repeated.
+AGAIN_SECONDS = 5.0
+#: Seconds after which a request for a certificate that was not signed is repeated.
+SIGN_AGAIN_SECONDS = 600.0
 #: Seconds for which a port of another process isn't tried again.
 TAKEN_SECONDS = 60.0
 
@@ -69,7 +74,13 @@ class _Node:
 class NodeServer:
     """The kubelet's server of a virtual cluster."""
 
-    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        served: ServedCluster,
+        section: Kubelet,
+        in_use: PortsInUse,
+        bounds: Bounds,
+    ) -> None:
         """``in_use`` are the ports of all virtual clusters of the process."""
         pair = served.pair
         self._served = served
@@ -94,7 +105,8 @@ class NodeServer:
         self._conditions: dict[str, Condition] = {}
         #: The parts with a condition that no event reports yet, as there was no Node.
         self._unreported: set[str] = set()
-        usages = Usages(pair.settings, pair.host, self._copied, partial(self._report, "metrics"))
+        figures = Usages(pair.settings, pair.host, self._copied, partial(self._report, "metrics"))
+        usages = figures if section.metrics else None
         kubelets = None
         if section.cadvisor:
             kubelets = HostKubelets(pair.host, self._copies, partial(self._report, "cadvisor"))
@@ -106,21 +118,25 @@ class NodeServer:
             to_virtual_text=self._for_tenant,
             pods_of=self._pods_of,
             holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
-            usages=usages if section.metrics else None,
+            usages=usages,
             kubelets=kubelets,
             bounds=bounds,
         )
-        self._metrics = MetricsServer(served, usages, bounds, partial(self._report, "metrics API"))
+        self._metrics = MetricsServer(served, figures, bounds, partial(self._report, "metrics API"))
 
     async def run(self) -> NoReturn:
-        """Serve until cancelled, whatever happens; an error ends all connections, and the server restarts."""
+        """Serve until cancelled. An error ends all connections, and the server restarts."""
         while True:
             try:
                 await self._serve()
             except Exception as error:
                 log.exception("the kubelet's server failed; restarting", cluster=self._pair.name)
                 cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-                self._report("start", f"the server failed; restarting: {type(cause).__name__}", str(cause))
+                self._report(
+                    "start",
+                    f"the server failed; restarting: {type(cause).__name__}",
+                    str(cause),
+                )
             finally:
                 self._server.close()
                 self._metrics.close()
@@ -129,7 +145,7 @@ class NodeServer:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def lead(self) -> None:
-        """Check the Nodes at once, as this process begins to lead the virtual cluster: it may write now."""
+        """Check the Nodes at once, as this process now leads the virtual cluster, and may write."""
         self._changed.set()
 
     async def _serve(self) -> NoReturn:
@@ -138,7 +154,8 @@ class NodeServer:
             tasks.create_task(self._keep_certificates())
             tasks.create_task(self._server.close_idle())
             if self._section.metrics:
-                tasks.create_task(self._metrics.keep(self._address, self._section.listen, self._ports))
+                metrics = self._metrics.keep(self._address, self._section.listen, self._ports)
+                tasks.create_task(metrics)
             while True:
                 await self._follow()
 
@@ -152,7 +169,11 @@ class NodeServer:
                 await self._renew()
                 break
             except (ClusterError, OSError) as error:
-                self._report("start", f"the server can't start yet: {type(error).__name__}", str(error))
+                self._report(
+                    "start",
+                    f"the server can't start yet: {type(error).__name__}",
+                    str(error),
+                )
                 await asyncio.sleep(AGAIN_SECONDS)
         self._report("start", "")
 
@@ -162,13 +183,17 @@ class NodeServer:
             try:
                 await self._renew()
             except (ClusterError, OSError) as error:
-                log.warning("the certificates of the kubelet's server could not be renewed", error=str(error))
+                log.warning(
+                    "the certificates of the kubelet's server could not be renewed",
+                    error=str(error),
+                )
 
     async def _renew(self) -> None:
         """Renew certificates that have changed or will soon expire."""
         ca = await certificates.client_ca(self._pair.virtual)
         if not ca:
-            warning = "the virtual cluster has no CA for clients (--client-ca-file): its API server needs a token"
+            warning = "the virtual cluster has no CA for clients (--client-ca-file)"
+            warning = f"{warning}: its API server needs a token"
             log.warning(warning, cluster=self._pair.name)
         serving = await self._current()
         made_from = (serving.certificate, serving.key, ca)
@@ -176,7 +201,8 @@ class NodeServer:
             try:
                 self._tls = certificates.context(serving, ca)
             except ssl.SSLError as error:
-                raise OSError(f"the certificate, its key or the CA of clients can't be used: {error}") from error
+                why = "the certificate, its key or the CA of clients can't be used"
+                raise OSError(f"{why}: {error}") from error
             self._made_from = made_from
         self._certificate = serving
 
@@ -184,16 +210,22 @@ class NodeServer:
         """Return the serving certificate: from files, the last one, or a new one."""
         if self._section.certificate:
             try:
-                return certificates.from_files(Path(self._section.certificate), Path(self._section.key))
+                return certificates.from_files(
+                    Path(self._section.certificate),
+                    Path(self._section.key),
+                )
             except ValueError as error:
-                raise OSError(f"kubelet.certificate {self._section.certificate}: {error}") from error
+                why = f"kubelet.certificate {self._section.certificate}: {error}"
+                raise OSError(why) from error
         now = datetime.now(UTC)
         clock = asyncio.get_running_loop().time
         last = self._certificate
         if last is not None and now >= last.ends_at:
             last = None
-        if last is not None and (clock() < self._sign_at or (last.is_signed and now < last.renew_at)):
-            return last
+        if last is not None:
+            is_fresh = last.is_signed and now < last.renew_at
+            if is_fresh or clock() < self._sign_at:
+                return last
         try:
             # Each replica has a certificate of its own, a standby, too.
             made = await certificates.signed(self._served.connection.cluster, [self._address])
@@ -201,18 +233,19 @@ class NodeServer:
             self._sign_at = clock() + SIGN_AGAIN_SECONDS
             last = last or certificates.self_signed([self._address])
             if last.is_signed:
-                why = f"the certificate expires on {last.ends_at:%Y-%m-%d}, and the virtual cluster signs no other one"
+                why = f"the certificate expires on {last.ends_at:%Y-%m-%d}"
+                why = f"{why}, and the virtual cluster signs no other one"
             else:
                 why = (
-                    "the certificate can't be verified, as the virtual cluster signs none: anyone between the virtual"
-                    " API server and the daemon could read logs and commands"
+                    "the certificate can't be verified, as the virtual cluster signs none: anyone"
+                    " between the virtual API server and the daemon could read logs and commands"
                 )
             self._report("certificate", why, str(error))
             return last
         self._report("certificate", "")
         message = (
-            "the kubelet's server has a certificate of the virtual cluster. The virtual API server verifies it only "
-            "with --kubelet-certificate-authority"
+            "the kubelet's server has a certificate of the virtual cluster. The virtual API server "
+            "verifies it only with --kubelet-certificate-authority"
         )
         log.info(message, cluster=self._pair.name, address=self._address)
         return made
@@ -241,8 +274,9 @@ class NodeServer:
             await asyncio.sleep(AGAIN_SECONDS)
             return
         filled = _is_filled(self._store) and _is_filled(self._host_pods)
+        seconds = LOOK_SECONDS if filled else START_SECONDS
         with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS if filled else START_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._changed.wait()
         if filled:
             await asyncio.sleep(PAUSE_SECONDS)  # however fast a tenant changes Nodes
@@ -252,7 +286,13 @@ class NodeServer:
             self._changed.set()
 
         self._store = await self._indexed(self._store, Side.VIRTUAL, NODES, self._parts_of, notify)
-        self._host_pods = await self._indexed(self._host_pods, Side.HOST, PODS, self._node_of, self._notify_of_pods)
+        self._host_pods = await self._indexed(
+            self._host_pods,
+            Side.HOST,
+            PODS,
+            self._node_of,
+            self._notify_of_pods,
+        )
 
     async def _indexed(
         self,
@@ -262,7 +302,10 @@ class NodeServer:
         values: Callable[[Obj], Iterable[Hashable]],
         notify: Callable[[Iterable[Any]], None],
     ) -> SideInformer | None:
-        """Return the store of a resource, with our index; None if there is none. It may be another one than before."""
+        """Return the store of a resource, with our index; None if there is none.
+
+        It may be another one than before.
+        """
         informers = self._pair.informers
         store = informers.store(side, resource) if informers.has(side, resource) else None
         if store is not before and store is not None:
@@ -288,7 +331,7 @@ class NodeServer:
         return ()
 
     def _notify_of_pods(self, nodes: Iterable[str]) -> None:
-        """Have the Nodes checked if a node has got its first host pod of ours, or lost the last one."""
+        """Have the Nodes checked if a node got its first host pod of ours, or lost the last one."""
         store = self._host_pods
         for name in nodes:
             if store is None or name not in self._serving or not store.indexer.keys(INDEX, name):
@@ -297,8 +340,8 @@ class NodeServer:
     def _nodes(self) -> dict[str, _Node]:
         """Return the Nodes that we made, and on which a host pod of ours runs.
 
-        The mark alone says nothing: a tenant can write it on any Node. They come from indexes: a change of one Node has
-        no other Node read.
+        The mark alone says nothing: a tenant can write it on any Node. They come from indexes: a
+        change of one Node has no other Node read.
         """
         if not (_is_filled(self._store) and _is_filled(self._host_pods)):
             return {}
@@ -311,16 +354,19 @@ class NodeServer:
         """Return a host pod that is the copy of a virtual Pod; None for a pod of others."""
         informers = self._pair.informers
         settings = self._pair.settings
+        marks = settings.marks
         if not (informers.has(Side.HOST, PODS) and informers.has(Side.VIRTUAL, PODS)):
             return None
         copy = informers.store(Side.HOST, PODS).get(host)
-        if copy is None or not settings.marks.is_ours(copy, cluster=settings.identity, resource=PODS):
+        if copy is None or not marks.is_ours(copy, cluster=settings.identity, resource=PODS):
             return None
-        key = settings.marks.virtual_key(copy)
-        virtual = informers.store(Side.VIRTUAL, PODS).outline(key) if key else None
-        if key is None or virtual is None or annotations_of(copy).get(settings.marks.uid) != uid_of(virtual):
+        key = marks.virtual_key(copy)
+        if not key:
             return None
-        return Copied(key, uid_of(virtual), copy, record.recorded(settings.marks, copy).names)
+        virtual = informers.store(Side.VIRTUAL, PODS).outline(key)
+        if virtual is None or annotations_of(copy).get(marks.uid) != uid_of(virtual):
+            return None
+        return Copied(key, uid_of(virtual), copy, record.recorded(marks, copy).names)
 
     def _copies(self, node: str) -> dict[Key, Own]:
         """Return the tenant's Pods on a node of the host by the host keys of their copies."""
@@ -349,7 +395,9 @@ class NodeServer:
             self._server.leave(name)
             self._give_back(name)
         now = asyncio.get_running_loop().time()
-        self._taken = {port: since for port, since in self._taken.items() if now < since + TAKEN_SECONDS}
+        for port, since in list(self._taken.items()):
+            if now >= since + TAKEN_SECONDS:
+                del self._taken[port]
         wanted = {name: node.port for name, node in nodes.items()}
         siblings = self._ports_of_siblings()
         most = self._in_use.share(self._ports, siblings)
@@ -367,7 +415,12 @@ class NodeServer:
         except OSError as error:
             self._taken[port] = asyncio.get_running_loop().time()
             self._changed.set()  # another port will do
-            log.warning("a port of the kubelet's server is taken", port=port, node=node, error=str(error))
+            log.warning(
+                "a port of the kubelet's server is taken",
+                port=port,
+                node=node,
+                error=str(error),
+            )
         else:
             self._serving[node] = port
             self._in_use.take(self._section.listen, port)
@@ -376,7 +429,10 @@ class NodeServer:
         self._in_use.give_back(self._section.listen, self._serving.pop(node))
 
     def _ports_of_siblings(self) -> set[int]:
-        """Return the ports of other virtual clusters, which have the same ones to choose from by default."""
+        """Return the ports of other virtual clusters.
+
+        By default they have the same ones to choose from.
+        """
         return self._in_use.at(self._section.listen).difference(self._serving.values())
 
     async def _show(self, node: _Node, port: int) -> None:
@@ -384,7 +440,12 @@ class NodeServer:
         if not self._served.may_write() or (node.port == port and node.is_here):
             return
         addresses = addresses_of(self._address)
-        shown = {"status": {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}}
+        shown = {
+            "status": {
+                "addresses": addresses,
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            }
+        }
         await self._pair.virtual.patch(NODES, Key("", node.name), shown, subresource="status")
 
     def _report_ports(self, nodes: Mapping[str, _Node], chosen: Mapping[str, int]) -> None:
@@ -399,19 +460,31 @@ class NodeServer:
             why = f"ports that others have: {', '.join(map(str, sorted(self._taken)))}"
         if left and ("ports" not in self._conditions or self._conditions["ports"].public != why):
             for name in left[:MOST_EVENTS]:
-                self._warn(nodes[name], "the kubelet of this Node has no port: logs and exec don't work for its Pods")
+                self._warn(
+                    nodes[name],
+                    "the kubelet of this Node has no port: logs and exec don't work for its Pods",
+                )
         self._report("ports", why)
 
     # -- conditions --------------------------------------------------------------------------------
 
     def _report(self, part: str, why: str, details: str = "") -> None:
-        """Set the condition of a part; ``""`` ends it. The health page shows it without the details."""
+        """Set the condition of a part; ``""`` ends it.
+
+        The health page shows the condition without the details.
+        """
         known = self._conditions.get(part)
         if (known.public if known else "") == why:
             return
         if why:
-            self._conditions[part] = Condition(f"{why}: {details}" if details else why, why)
-            log.warning("the kubelet's server is degraded", cluster=self._pair.name, why=why, details=details)
+            message = f"{why}: {details}" if details else why
+            self._conditions[part] = Condition(message, why)
+            log.warning(
+                "the kubelet's server is degraded",
+                cluster=self._pair.name,
+                why=why,
+                details=details,
+            )
             self._unreported.add(part)
             self._report_conditions(self._nodes())
         else:
@@ -450,7 +523,8 @@ async def answering(
 ) -> AsyncIterator[None]:
     """Answer as the kubelet of a virtual cluster's Nodes while the block runs.
 
-    ``in_use`` are ports of others, too, and ``memory`` is for the connections, divided between namespaces.
+    ``in_use`` are ports of others, too, and ``memory`` is for the connections, divided between
+    namespaces.
 
     Raises:
         ConfigError: The virtual cluster is reached through a proxy, and no address is given.
@@ -458,7 +532,8 @@ async def answering(
     dialer = served.pair.virtual.dialer
     if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
         why = "is required, as the virtual cluster is reached through a proxy"
-        raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
+        hint = "Write where its API server reaches the daemon."
+        raise ConfigError(Problem(why, path="kubelet.address", hint=hint))
     server = NodeServer(served, section, in_use, Bounds(memory, most=connections()))
     served.add_duty(server.lead)
     task = asyncio.create_task(server.run())
@@ -479,7 +554,8 @@ def _is_filled(store: SideInformer | None) -> TypeGuard[SideInformer]:
 def addresses_of(address: str) -> list[Obj]:
     """Return the addresses of a Node whose kubelet is reached at an IP address or a DNS name.
 
-    A name of the host's node isn't among them: an API server tries it first by default, and it leads nowhere.
+    A name of the host's node isn't among them: an API server tries it first by default, and it
+    leads nowhere.
     """
     try:
         ipaddress.ip_address(address)

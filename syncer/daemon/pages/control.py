@@ -14,6 +14,7 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestState, RequestStatus
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import BoundSyncer
+from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.reconciler import cannot_be_read
 from syncer.observe.control import Control
 from syncer.translate.times import written
@@ -21,7 +22,7 @@ from syncer.translate.times import written
 
 @dataclass(frozen=True, slots=True)
 class CommandSelection:
-    """The selection of a command: cluster pairs, names of syncers, and a key (``""`` for every key)."""
+    """The selection of a command: cluster pairs, names of syncers, and a key or ``""`` for all."""
 
     pairs: Sequence[ClusterPair]
     syncers: frozenset[str]
@@ -34,7 +35,13 @@ class CommandSelection:
         return any(pair.name == request.cluster for pair in self.pairs)
 
 
-def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> CommandSelection:
+def selection(
+    process: Process,
+    *,
+    cluster: str = "",
+    kinds: Iterable[str] = ("",),
+    key: str = "",
+) -> CommandSelection:
     """Return the selection for these words; ``""`` selects every virtual cluster, kind or key.
 
     A kind is the name of a syncer, a kind, or a plural.
@@ -46,8 +53,11 @@ def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = (""
     if absent is not None and cluster not in process.served:
         raise Refused(f"virtual cluster {cluster} can't be served at present: {absent.message}")
     if cluster in process.served and not process.leads(cluster):
-        raise Refused(f"this replica stands by for virtual cluster {cluster}; ask the one that leads it")
-    pairs = [pair for pair in process.pairs.values() if cluster in ("", pair.name) and process.leads(pair.name)]
+        why = f"this replica stands by for virtual cluster {cluster}"
+        raise Refused(f"{why}; ask the one that leads it")
+    pairs = [pair for pair in process.pairs.values() if process.leads(pair.name)]
+    if cluster:
+        pairs = [pair for pair in pairs if pair.name == cluster]
     if cluster and not pairs:
         there = ", ".join(sorted(process.pairs)) or "none at present"
         raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {there}")
@@ -58,12 +68,17 @@ def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = (""
 
 
 def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
-    controllers = [controller for pair in pairs for controller in pair.controllers.values()]
-    found = frozenset(each.syncer.name for each in controllers if not kind or kind.lower() in _names(each))
+    known = set[str]()
+    found = set[str]()
+    for pair in pairs:
+        for controller in pair.controllers.values():
+            known.add(controller.syncer.name)
+            if not kind or kind.lower() in _names(controller):
+                found.add(controller.syncer.name)
     if not found and kind:
-        known = ", ".join(sorted({each.syncer.name for each in controllers}))
-        raise Refused(f"nothing that is synced is called {kind!r}; there are {known}")
-    return found
+        names = ", ".join(sorted(known))
+        raise Refused(f"nothing that is synced is called {kind!r}; there are {names}")
+    return frozenset(found)
 
 
 def _names(controller: BoundSyncer) -> Iterable[str]:
@@ -85,8 +100,10 @@ def _age(found: tuple[SyncRequest, RequestStatus]) -> tuple[float, str, Key]:
 
 
 def _waiting(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
-    """Yield the requests that nothing but a person ends: copies that a pause on the host keeps, and
-    objects that are made and deleted again and again.
+    """Yield the requests that nothing but a person ends.
+
+    These are copies that a pause on the host keeps, and objects that are made and deleted again
+    and again.
     """
     for pair in chosen.pairs:
         classes: dict[SyncRequest, str] = {}
@@ -102,13 +119,15 @@ def _waiting(process: Process, chosen: CommandSelection) -> Iterator[dict[str, A
 
 
 def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
-    """Yield the quarantined objects that no parked request is about, because they are only read, and those
-    about which an index or a watch of a syncer raised.
+    """Yield the quarantined objects that no parked request is about, because they are only read.
+
+    Yield also the objects about which an index or a watch of a syncer raised.
     """
     known = {status.reason.partition(":")[0] for _, status in process.statuses.troubles()}
     for pair in chosen.pairs:
+        controllers = pair.controllers.values()
         for store in pair.informers:
-            readers = [one.name for one in pair.controllers.values() if store in (*one.stores, *one.extras)]
+            readers = [one.name for one in controllers if store in (*one.stores, *one.extras)]
             since = dict.fromkeys(sorted(failed(store)), process.clock()) | store.quarantined
             for key in since:
                 text = cannot_be_read(store, key)
@@ -129,7 +148,10 @@ def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str
 
 def _times(process: Process, since: float) -> dict[str, Any]:
     seconds = max(process.clock() - since, 0.0)
-    return {"since": written(process.utcnow() - timedelta(seconds=seconds)), "seconds": round(seconds)}
+    return {
+        "since": written(process.utcnow() - timedelta(seconds=seconds)),
+        "seconds": round(seconds),
+    }
 
 
 def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
@@ -164,7 +186,10 @@ def retry(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     return found
 
 
-def _parked(process: Process, chosen: CommandSelection) -> Iterator[tuple[SyncRequest, RequestStatus]]:
+def _parked(
+    process: Process,
+    chosen: CommandSelection,
+) -> Iterator[tuple[SyncRequest, RequestStatus]]:
     for request, status in process.statuses.troubles():
         if status.state is RequestState.PARKED and chosen.has(request):
             yield request, status
@@ -189,8 +214,12 @@ def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dic
 def thaw(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Thaw the frozen fields of a selection, and return them."""
     found: list[dict[str, Any]] = []
+
+    def is_chosen(one: Frozen) -> bool:
+        return chosen.has(one.request)
+
     for pair in chosen.pairs:
-        for one in pair.policies.contention.thaw(lambda one: chosen.has(one.request)):
+        for one in pair.policies.contention.thaw(is_chosen):
             process.queue.add(one.request)
             thawed = {
                 "cluster": one.request.cluster,
@@ -210,7 +239,9 @@ def add(control: Control, process: Process) -> None:
     """
 
     def objects(given: Mapping[str, Any]) -> CommandSelection:
-        cluster, kind, key = (str(given.get(word) or "") for word in ("cluster", "kind", "key"))
+        cluster = str(given.get("cluster") or "")
+        kind = str(given.get("kind") or "")
+        key = str(given.get("key") or "")
         return selection(process, cluster=cluster, kinds=(kind,), key=key)
 
     async def answer_clusters(given: Mapping[str, Any]) -> Any:
@@ -232,8 +263,16 @@ def add(control: Control, process: Process) -> None:
     async def answer_patrol(given: Mapping[str, Any]) -> Any:
         kinds = str(given.get("kinds") or "").split(",")
         chosen = selection(process, cluster=str(given.get("cluster") or ""), kinds=kinds)
-        patrolled = [(pair, process.served[pair.name].patroller) for pair in chosen.pairs]
-        return [report(pair, each, lambda name: name in chosen.syncers) for pair, each in patrolled if each is not None]
+        reports = []
+
+        def is_chosen(name: str) -> bool:
+            return name in chosen.syncers
+
+        for pair in chosen.pairs:
+            patroller = process.served[pair.name].patroller
+            if patroller is not None:
+                reports.append(report(pair, patroller, is_chosen))
+        return reports
 
     async def answer_confirm(given: Mapping[str, Any]) -> Any:
         kinds = [str(kind) for kind in given.get("kinds") or [""]]
@@ -243,7 +282,12 @@ def add(control: Control, process: Process) -> None:
         chosen = selection(process, cluster=cluster, kinds=kinds)
         confirmed = confirm(process, chosen.pairs, lambda name: name in chosen.syncers)
         return [
-            {"cluster": cluster, "syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)}
+            {
+                "cluster": cluster,
+                "syncer": one.syncer,
+                "side": str(one.side),
+                "deletions": len(one.objects),
+            }
             for cluster, one in confirmed
         ]
 

@@ -36,7 +36,11 @@ log = get_logger(__name__)
 
 @asynccontextmanager
 async def serving(
-    process: Process, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None, shards: Shards | None = None
+    process: Process,
+    config: SyncerConfig,
+    heartbeat: Heartbeat,
+    lease: Lease | None,
+    shards: Shards | None = None,
 ) -> AsyncIterator[None]:
     """Serve metrics, health pages and the control API while the block runs, as configured.
 
@@ -49,7 +53,11 @@ async def serving(
     checks = _checks(process, heartbeat, lease)
     async with AsyncExitStack() as stack:
         for server in (
-            serve(config.metrics.address, metrics_app(process.metrics.registry), setting="metrics.address"),
+            serve(
+                config.metrics.address,
+                metrics_app(process.metrics.registry),
+                setting="metrics.address",
+            ),
             serve(config.health.address, checks.app(), setting="health.address"),
         ):
             if server:
@@ -58,7 +66,12 @@ async def serving(
         yield
 
 
-async def _serve_control(stack: AsyncExitStack, process: Process, config: SyncerConfig, lease: Lease | None) -> None:
+async def _serve_control(
+    stack: AsyncExitStack,
+    process: Process,
+    config: SyncerConfig,
+    lease: Lease | None,
+) -> None:
     """Serve the control socket. Without it if another candidate on the same machine has it."""
 
     def led_by() -> str | None:
@@ -82,7 +95,10 @@ def _checks(process: Process, heartbeat: Heartbeat, lease: Lease | None) -> Chec
 
     checks = Checks()
     checks.live("loop", heartbeat)
-    checks.live("workers", at_most(STUCK_SECONDS, partial(_longest, process), "a request has been worked on"))
+    checks.live(
+        "workers",
+        at_most(STUCK_SECONDS, partial(_longest, process), "a request has been worked on"),
+    )
     checks.ready("host", partial(_down, process.host_connection))
     checks.ready_by_cluster("virtual", partial(_virtual, process))
     checks.ready_by_cluster("caches", partial(_caches, process))
@@ -92,7 +108,7 @@ def _checks(process: Process, heartbeat: Heartbeat, lease: Lease | None) -> Chec
 
 
 def _degraded(process: Process) -> dict[str, str]:
-    """Return what isn't as it should be. Secrets are only counted, as there may be any number of them."""
+    """Return the faults. Secrets are only counted, as there may be any number of them."""
     found = {"/".join(part): why for part, why in status.degraded(process, details=False).items()}
     by_namespace: dict[str, list[str]] = {}
     for (namespace, why), number in sorted(_refused(process).items()):
@@ -106,25 +122,34 @@ def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
     """Return who leads, if that is no replica of this daemon."""
     if lease is None or not lease.stranger:
         return {}
-    return {"lease": f"{lease.stranger} holds it, a pod of another Deployment: uninstall one of them"}
+    why = f"{lease.stranger} holds it, a pod of another Deployment: uninstall one of them"
+    return {"lease": why}
 
 
 def _refused(process: Process) -> Mapping[tuple[str, ...], int]:
     """Return the number of refused Secrets by namespace and reason; of those beyond the most, 1."""
-    return Counter((namespace, why.public) for (namespace, _), why in process.unserved.secrets.items())
+    refused = process.unserved.secrets.items()
+    return Counter((namespace, why.public) for (namespace, _), why in refused)
 
 
 def _unlisted(process: Process) -> Mapping[str, str | None]:
-    """Return why Secrets with virtual clusters aren't known, by namespace, if none is served meanwhile."""
+    """Return why Secrets with virtual clusters aren't known, by namespace.
+
+    Nothing is returned if a virtual cluster is served meanwhile.
+    """
     if process.pairs or process.unserved.clusters:
         return {}
-    return {
-        namespace: why.public for (namespace, secret), why in process.unserved.secrets.items() if secret == UNLISTED
-    }
+    unlisted: dict[str, str | None] = {}
+    for (namespace, secret), why in process.unserved.secrets.items():
+        if secret == UNLISTED:
+            unlisted[namespace] = why.public
+    return unlisted
 
 
 def _virtual(process: Process) -> Mapping[str, str | None]:
-    found: dict[str, str | None] = {cluster: why.public for cluster, why in process.unserved.clusters.items()}
+    found: dict[str, str | None] = {}
+    for cluster, why in process.unserved.clusters.items():
+        found[cluster] = why.public
     for cluster, served in list(process.served.items()):
         found[cluster] = _down(served.connection)
     return found
@@ -132,19 +157,31 @@ def _virtual(process: Process) -> Mapping[str, str | None]:
 
 def _caches(process: Process) -> Mapping[str, str | None]:
     unfilled = status.unfilled(process)
-    return {cluster: "; ".join(unfilled.get(cluster, ())) or None for cluster in list(process.served)}
+    clusters = list(process.served)
+    return {cluster: "; ".join(unfilled.get(cluster, ())) or None for cluster in clusters}
 
 
 def _down(connection: Connection) -> str | None:
-    """Return the class of the error: anybody may read the page, and the message names addresses, users and files."""
+    """Return the class of the error.
+
+    The message names addresses, users and files, and anybody may read the page.
+    """
     return type(connection.error).__name__ if connection.error else None
 
 
 def _longest(process: Process) -> float:
-    return max((process.clock() - begun for begun in list(process.queue.running().values())), default=0.0)
+    return max(
+        (process.clock() - begun for begun in list(process.queue.running().values())),
+        default=0.0,
+    )
 
 
-def measure(process: Process, config: SyncerConfig, lease: Lease | None, shards: Shards | None = None) -> None:
+def measure(
+    process: Process,
+    config: SyncerConfig,
+    lease: Lease | None,
+    shards: Shards | None = None,
+) -> None:
     """Register metrics for the current state of a process."""
 
     def workers() -> Readings:
@@ -225,7 +262,9 @@ def _active(process: Process) -> Readings:
 
 
 def _up(process: Process) -> Readings:
-    found: dict[tuple[str, ...], float] = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in process.unserved.clusters}
+    found: dict[tuple[str, ...], float] = {}
+    for cluster in process.unserved.clusters:
+        found[cluster, Side.VIRTUAL.value] = 0.0
     for labels, connection in _connections(process).items():
         found[labels] = float(connection.up)
     return found

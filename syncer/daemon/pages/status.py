@@ -1,4 +1,4 @@
-"""The status of a running process: degraded syncers, objects in step, and when nothing is left to do."""
+"""The status of a running process: degraded syncers, objects in step, and what is left to do."""
 
 import asyncio
 from collections import Counter
@@ -26,8 +26,8 @@ def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, st
     """Return the syncers and other parts that can't do all their work, by virtual cluster and name,
     with the reasons.
 
-    Without ``details``, a reason that is an error is its class alone: its message may name addresses,
-    users and files.
+    Without ``details``, a reason that is an error is its class alone: its message may name
+    addresses, users and files.
     """
     conditions: dict[tuple[str, str], str] = {}
     for pair in list(process.pairs.values()):
@@ -37,8 +37,9 @@ def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, st
 
 
 def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str], str]:
-    """Return the syncers that can't get their objects in step, as :func:`degraded`. A condition of a
-    pair hinders none.
+    """Return the syncers that can't get their objects in step, as :func:`degraded`.
+
+    A condition of a pair hinders none.
     """
     found: dict[tuple[str, str], str] = {}
     for labels, why in waiting(process).items():
@@ -57,7 +58,10 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
         # What hinders a syncer more has been named.
         kept = "copies of deleted objects that a pause on the host keeps"
         frozen = "fields left alone because somebody else sets them back each time"
-        for what, counts in ((kept, kept_by_pauses(pair)), (frozen, pair.policies.contention.numbers())):
+        for what, counts in (
+            (kept, kept_by_pauses(pair)),
+            (frozen, pair.policies.contention.numbers()),
+        ):
             for (name,), number in counts.items():
                 if number:
                     found.setdefault((pair.name, name), f"{what}: {number}")
@@ -77,7 +81,10 @@ def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set
 
 
 def _controllers(process: Process) -> Iterator[tuple[ClusterPair, BoundSyncer]]:
-    """Yield all controllers with their pairs, from copies: other threads may ask while syncers come and go."""
+    """Yield all controllers with their pairs.
+
+    They are taken from copies, as syncers may join and leave while another thread reads them.
+    """
     for pair in list(process.pairs.values()):
         for controller in list(pair.controllers.values()):
             yield pair, controller
@@ -89,7 +96,10 @@ def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
 
 
 def failed(store: SideInformer) -> frozenset[Key]:
-    """Return the keys of the objects about which an index or a watch of a syncer raised; the log says why."""
+    """Return the keys of the objects about which an index or a watch of a syncer raised.
+
+    The log says why.
+    """
     keys = set[Key]()
     for index in list(store.indexer.indexes):
         keys |= index.failed
@@ -99,7 +109,7 @@ def failed(store: SideInformer) -> frozenset[Key]:
 
 
 def unreadable(store: SideInformer) -> str:
-    """Return a sentence about the objects of a store that can't be used; ``""`` if there are none."""
+    """Return a sentence about objects of a store that can't be used; ``""`` if there are none."""
     counts = {
         "without their contents": len(store.quarantined),
         "whose names can't be found, as they are malformed or nested too deep": store.nameless,
@@ -113,24 +123,25 @@ def unreadable(store: SideInformer) -> str:
 
 def quarantined(process: Process) -> Mapping[tuple[str, ...], int]:
     """Count the objects that can't be used, by virtual cluster, side and resource."""
-    return {
-        (pair.name, store.side.value, str(store.resource)): len(store.quarantined) + store.nameless
-        for pair in list(process.pairs.values())
-        for store in pair.informers
-    }
+    counts: dict[tuple[str, ...], int] = {}
+    for pair in list(process.pairs.values()):
+        for store in pair.informers:
+            labels = (pair.name, store.side.value, str(store.resource))
+            counts[labels] = len(store.quarantined) + store.nameless
+    return counts
 
 
 def waiting(process: Process) -> dict[tuple[str, str], str]:
-    """Return the syncers whose resource isn't served yet, by virtual cluster and name, with the reasons."""
-    return {
-        (cluster, syncer): reason
-        for cluster, served in list(process.served.items())
-        for syncer, reason in served.waiting().items()
-    }
+    """Return the syncers without their resource, by virtual cluster and name, with the reasons."""
+    reasons: dict[tuple[str, str], str] = {}
+    for cluster, served in list(process.served.items()):
+        for syncer, reason in served.waiting().items():
+            reasons[cluster, syncer] = reason
+    return reasons
 
 
 def unfilled(process: Process) -> Mapping[str, list[str]]:
-    """Return the stores that are neither filled nor given up, in words without names, by virtual cluster."""
+    """Return the stores that are neither filled nor given up, without names, by virtual cluster."""
     found = {cluster: served.unfilled() for cluster, served in list(process.served.items())}
     return {cluster: stores for cluster, stores in found.items() if stores}
 
@@ -151,7 +162,7 @@ class ClusterState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterStanding:
-    """A virtual cluster of a daemon: its state, with the reason, and the number of its syncers and objects."""
+    """A virtual cluster of a daemon: its state, and the numbers of its syncers and objects."""
 
     cluster: str
     state: ClusterState
@@ -171,9 +182,11 @@ def clusters(process: Process) -> list[ClusterStanding]:
     for cluster, why in absent.items():
         if cluster not in process.served:
             state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
-            found.append(ClusterStanding(cluster, state, process.leads(cluster), reason=why.message))
+            leads = process.leads(cluster)
+            found.append(ClusterStanding(cluster, state, leads, reason=why.message))
     for (namespace, secret), why in process.unserved.secrets.items():
-        found.append(ClusterStanding(f"{namespace}/{secret}", ClusterState.REFUSED, reason=why.message))
+        name = f"{namespace}/{secret}"
+        found.append(ClusterStanding(name, ClusterState.REFUSED, reason=why.message))
 
     parked = Counter[str]()
     for (cluster, *_), number in process.statuses.parked().items():
@@ -199,7 +212,7 @@ def clusters(process: Process) -> list[ClusterStanding]:
 
 
 def _state_of(served: ServedCluster, empty: Collection[str]) -> tuple[ClusterState, str]:
-    """Return the state of a virtual cluster with these unfilled stores, and why it is not simply served."""
+    """Return the state of a virtual cluster with these unfilled stores, and the reason."""
     lost = served.lost_connection() if served.prepared else None
     if lost is not None:
         return ClusterState.SILENT, lost.reason
@@ -226,8 +239,10 @@ def states(process: Process) -> Mapping[tuple[str, ...], int]:
 
 
 def collisions(process: Process) -> Mapping[tuple[str, ...], int]:
-    """Count the objects that wait because another one has their name, by virtual cluster and syncer."""
-    counts: dict[tuple[str, ...], int] = {(pair.name, controller.name): 0 for pair, controller in _controllers(process)}
+    """Count the objects with a name that another one has, by virtual cluster and syncer."""
+    counts: dict[tuple[str, ...], int] = {}
+    for pair, controller in _controllers(process):
+        counts[pair.name, controller.name] = 0
     for (cluster, syncer, error), number in process.statuses.parked().items():
         if error == NameTaken.__name__:
             counts[cluster, syncer] = number
@@ -255,15 +270,20 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
     made = _made(controller)
     if made is None:
         return None
-    others = [each for each in list(pair.controllers.values()) if each is not controller and _made(each) is made]
+    makers = [each for each in list(pair.controllers.values()) if _made(each) is made]
+    others = [each for each in makers if each is not controller]
     if not others and pair.informers.is_marked(made.side, made.resource):
         return len(made)
     if controller.direction.goes_down:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
         return sum(controller.host_key(key) in made for key in list(virtual))
     settings = pair.settings
-    objects = map(made.get, list(made.keys()))
-    return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)
+    number = 0
+    for key in list(made.keys()):
+        obj = made.get(key)
+        if obj is not None and settings.marks.is_from_here(obj, cluster=settings.identity):
+            number += 1
+    return number
 
 
 def _made(controller: BoundSyncer) -> SideInformer | None:
@@ -302,8 +322,9 @@ class SyncerStatus:
 
 
 def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStatus]:
-    """Yield the state of each syncer of these pairs, of each paused name that no syncer has, and of
-    each other part with a condition.
+    """Yield the state of each syncer of these pairs, and of each other part with a condition.
+
+    Yield also each paused name that no syncer has.
     """
     counts = states(process)
     taken = collisions(process)
@@ -314,23 +335,37 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
         for name in sorted(names):
             controller = pair.controllers.get(name)
             trouble = troubles.get((pair.name, name), "")
-            standing, reason = _standing(controller, trouble, is_paused=pair.policies.pause.is_paused(name))
+            standing, reason = _standing(
+                controller,
+                trouble,
+                is_paused=pair.policies.pause.is_paused(name),
+            )
+            number = mapped(pair, controller) if controller is not None else None
+            objects: dict[str, int] = {}
+            for state in (IN_STEP, *RequestState):
+                objects[state] = counts.get((pair.name, name, state), 0)
             yield SyncerStatus(
                 pair.name,
                 name,
                 standing,
                 reason,
-                mapped(pair, controller) if controller is not None else None,
-                {state: counts.get((pair.name, name, state), 0) for state in (IN_STEP, *RequestState)},
+                number,
+                objects,
                 taken.get((pair.name, name), 0),
             )
         for name in sorted(pair.policies.pause.syncers - names):
-            yield SyncerStatus(pair.name, name, Standing.UNKNOWN, "a pause names it, and no syncer is called so")
+            why = "a pause names it, and no syncer is called so"
+            yield SyncerStatus(pair.name, name, Standing.UNKNOWN, why)
         for part in sorted(pair.conditions.keys() - names):
             yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
 
 
-def _standing(controller: BoundSyncer | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:
+def _standing(
+    controller: BoundSyncer | None,
+    trouble: str,
+    *,
+    is_paused: bool,
+) -> tuple[Standing, str]:
     if controller is None:
         return Standing.WAITING, trouble
     if is_paused:
@@ -346,8 +381,9 @@ async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0)
     """Return when both sides are in step, or can't get there.
 
     That is when every store is filled or given up and, for ``quiet`` seconds, there was nothing to
-    do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come back for
-    :data:`PATIENCE`. Nothing is awaited of a virtual cluster that has been lost for as long.
+    do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come
+    back for :data:`PATIENCE`. Nothing is awaited of a virtual cluster that has been lost for as
+    long.
     """
     clock = process.clock
     come_back_until = clock() + PATIENCE
@@ -376,7 +412,7 @@ class _Lost:
         self._since: dict[str, float] = {}
 
     def names(self) -> set[str]:
-        """Return them as of now; it must be asked at least every few seconds."""
+        """Return the lost virtual clusters. Call this at least every few seconds."""
         now = self._process.clock()
         lost = [name for name, served in self._process.served.items() if served.lost_connection()]
         self._since = {name: self._since.get(name, now) for name in lost}
@@ -384,9 +420,10 @@ class _Lost:
 
 
 def _is_busy(process: Process, lost: set[str]) -> bool:
-    """Return True if there is something to do in other virtual clusters than those that are lost."""
-    if any(served.pair.fan_out for name, served in process.served.items() if name not in lost):
-        return True
+    """Return True if there is something to do in virtual clusters other than the lost ones."""
+    for name, served in process.served.items():
+        if name not in lost and served.pair.fan_out:
+            return True
     if not lost:
         return not process.queue.is_idle()
     ready = {name for name, number in process.queue.depths().items() if number}
@@ -394,11 +431,14 @@ def _is_busy(process: Process, lost: set[str]) -> bool:
 
 
 def _must_come_back(process: Process) -> bool:
-    """Return True if an API server asks to come back for a list or a watch, or for what a request needs."""
+    """Return True if an API server answered a request, a list or a watch with "too many"."""
     if any(status.error == TooMany.__name__ for _, status in process.statuses.troubles()):
         return True
-    reflectors = (each for pair in list(process.pairs.values()) for each in list(pair.reflectors.values()))
-    return any(isinstance(each.error, TooMany) for each in reflectors)
+    for pair in list(process.pairs.values()):
+        for reflector in list(pair.reflectors.values()):
+            if isinstance(reflector.error, TooMany):
+                return True
+    return False
 
 
 def _undecided(process: Process) -> bool:

@@ -1,7 +1,7 @@
 """The address at which a virtual cluster's pods reach its API server.
 
-The kubelet sets ``KUBERNETES_SERVICE_HOST`` to the host's API server in every container that doesn't set
-it itself, so pods without this address would talk to the host, with the tenant's token.
+The kubelet sets ``KUBERNETES_SERVICE_HOST`` to the host's API server in every container that
+doesn't set it itself, so pods without this address would talk to the host, with the tenant's token.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ async def find(settings: Settings, login: Login, host: SideClient) -> ApiServerA
 
 
 async def certificate_problem(address: ApiServerAddress, login: Login) -> str:
-    """Return why clients in pods don't trust the server at the address; ``""`` if they do, or if that
-    can't be checked.
+    """Return why clients in pods don't trust the server at the address; ``""`` if they do, or if
+    that can't be checked.
     """
     endpoint = login.endpoint
     if login.insecure or not endpoint.tls:
@@ -70,8 +70,9 @@ async def certificate_problem(address: ApiServerAddress, login: Login) -> str:
 
 
 def _why_not(endpoint: Endpoint) -> str:
-    """Return why pods can't use the address of a virtual kubeconfig, as far as the address alone shows;
-    ``""`` if they can.
+    """Return why pods can't use the address of a virtual kubeconfig; ``""`` if they can.
+
+    The address alone is checked.
     """
     if not endpoint.tls:
         return "is not https, which clients in pods require"
@@ -79,7 +80,8 @@ def _why_not(endpoint: Endpoint) -> str:
         return "has a path, which clients in pods can't use"
     if endpoint.proxy:
         return "is reached through a proxy, so perhaps not by pods"
-    if endpoint.host == "localhost" or endpoint.host.endswith(".localhost") or _is_of_machine(endpoint.host):
+    host = endpoint.host
+    if host == "localhost" or host.endswith(".localhost") or _is_of_machine(host):
         return "is one of the daemon's own machine, which pods don't reach"
     return ""
 
@@ -106,8 +108,11 @@ async def _from_kubeconfig(settings: Settings, endpoint: Endpoint) -> ApiServerA
     except OSError as error:
         raise _required(settings, f"can't be looked up ({error})") from error
     if _is_of_machine(ip):
-        raise _required(settings, f"is {ip}, one of the daemon's own machine, which pods don't reach")
-    return ApiServerAddress(ip if _is_of_host_dns(endpoint.host) else endpoint.host, endpoint.port)
+        why = f"is {ip}, one of the daemon's own machine, which pods don't reach"
+        raise _required(settings, why)
+    if _is_of_host_dns(endpoint.host):
+        return ApiServerAddress(ip, endpoint.port)
+    return ApiServerAddress(endpoint.host, endpoint.port)
 
 
 async def _looked_up(host: str) -> str:
@@ -116,7 +121,7 @@ async def _looked_up(host: str) -> str:
 
 
 def _is_of_host_dns(name: str) -> bool:
-    """Return True for the name of a Service of the host: ``api``, ``api.ns.svc``, ``api.ns.svc.cluster.local``."""
+    """Return True for the name of a host Service, as ``api``, ``api.ns.svc``, or a longer one."""
     labels = name.split(".")
     return len(labels) == 1 or labels[2:3] == ["svc"]
 
@@ -132,16 +137,19 @@ async def _of_service(settings: Settings, key: Key, host: SideClient) -> ApiServ
     try:
         spec: Obj = (await host.get(SERVICES, key)).get("spec") or {}
     except NotFound as error:
+        why = f"the host has no Service {key}."
         hint = "Create it, or correct the name."
-        raise ConfigError(Problem(f"the host has no Service {key}.", path=path, hint=hint)) from error
+        raise ConfigError(Problem(why, path=path, hint=hint)) from error
     except Forbidden as error:
+        why = f"the daemon may not read the Service {key}."
         hint = "Apply what `syncer rbac --side host` prints."
-        raise ConfigError(Problem(f"the daemon may not read the Service {key}.", path=path, hint=hint)) from error
+        raise ConfigError(Problem(why, path=path, hint=hint)) from error
     address = spec.get("clusterIP")
     ports = spec.get("ports") or []
     if not address or address == HEADLESS or not ports:
+        why = f"the Service {key} has no address of its own."
         hint = "It must be one with a ClusterIP and a port."
-        raise ConfigError(Problem(f"the Service {key} has no address of its own.", path=path, hint=hint))
+        raise ConfigError(Problem(why, path=path, hint=hint))
     port = next((each for each in ports if each.get("name") == "https"), ports[0])
     return ApiServerAddress(str(address), int(port["port"]))
 

@@ -16,7 +16,9 @@ from syncer.version import VERSION
 
 
 def check_api_servers(config: SyncerConfig) -> None:
-    """Check before a start, without a connection, that the address of each virtual API server for pods is known.
+    """Check before a start that the address of each virtual API server for pods is known.
+
+    No connection is made.
 
     A kubeconfig that can't be read is passed over, as it may be on another machine.
 
@@ -44,12 +46,12 @@ class Comparison(NamedTuple):
 async def compare(config: SyncerConfig) -> Comparison:
     """Compare both sides of each virtual cluster before a start.
 
-    Sides are not compared if a kubeconfig can't be used, as it may be on another machine, or if it runs
-    a program. The other side is asked nevertheless whether it accepts the credentials.
+    Sides are not compared if a kubeconfig can't be used, as it may be on another machine, or if it
+    runs a program. Whether the other side accepts the credentials is checked nevertheless.
 
     Raises:
-        ConfigError: Both sides are the same cluster, the host namespace isn't there, pods can't reach
-            their API server, or the tenant's API server would get the daemon's own token.
+        ConfigError: Both sides are the same cluster, the host namespace isn't there, pods can't
+            reach their API server, or the tenant's API server would get the daemon's own token.
     """
     notes: list[str] = []
     refusals = dict[str, None]()
@@ -93,8 +95,9 @@ async def compare(config: SyncerConfig) -> Comparison:
 
 
 async def _compared(config: SyncerConfig, cluster: VirtualCluster, login: Login) -> str:
-    """Compare both sides of a virtual cluster; return the problem of its API server's certificate, or why they can't
-    be compared, or ``""``.
+    """Compare both sides of a virtual cluster.
+
+    Return the problem of its API server's certificate, or why they can't be compared, or ``""``.
 
     Raises:
         SyncerError: As for :func:`compare` and :func:`.sides.compared`.

@@ -10,8 +10,15 @@ from functools import cached_property
 
 from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
-from syncer.clusters.connection import ConnectionSettings, ReplaceableLogin, connect, connect_with_login, read_login
+from syncer.clusters.connection import (
+    ConnectionSettings,
+    ReplaceableLogin,
+    connect,
+    connect_with_login,
+    read_login,
+)
 from syncer.clusters.login import Login
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
 from syncer.daemon.connections import Connections
@@ -81,7 +88,12 @@ class SecretCluster(VirtualCluster):
     common: object
 
     @classmethod
-    def of(cls, cluster: VirtualCluster, login: ReplaceableLogin, common: object) -> "SecretCluster":
+    def of(
+        cls,
+        cluster: VirtualCluster,
+        login: ReplaceableLogin,
+        common: object,
+    ) -> "SecretCluster":
         """Return a virtual cluster with its login."""
         given = {each.name: getattr(cluster, each.name) for each in fields(cluster)}
         return cls(**given, login=login, common=common)
@@ -139,17 +151,19 @@ def connect_host(
     metrics: Metrics,
     stack: AsyncExitStack,
     *,
+    replies: ByteBudget | None = None,
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Return the client of the host, which is closed with ``stack``; nothing is sent yet.
 
-    ``moved`` is called when its kubeconfig is of another server or program than before.
+    ``replies`` is for large replies while they arrive, None without a limit. ``moved`` is called
+    when its kubeconfig is of another server or program than before.
 
     Raises:
         ConfigError: Its kubeconfig can't be used.
     """
     option = "host.kubeconfig"
-    host = _connect(config.host, Side.HOST, "", option, metrics, moved)
+    host = _connect(config.host, Side.HOST, "", option, metrics, replies, moved)
     stack.push_async_callback(host.close)
     return host
 
@@ -159,6 +173,7 @@ def connect_virtual(
     metrics: Metrics,
     stack: AsyncExitStack,
     *,
+    replies: ByteBudget | None = None,
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Return the client of a virtual cluster, as :func:`connect_host`.
@@ -168,9 +183,10 @@ def connect_virtual(
     """
     option = f"kubeconfig of virtual cluster {cluster.name}"
     if isinstance(cluster, SecretCluster):
-        virtual = _connect_with_login(cluster, metrics, moved)
+        virtual = _connect_with_login(cluster, metrics, replies, moved)
     elif cluster.connection.kubeconfig or cluster.connection.context:
-        virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, option, metrics, moved)
+        connection = cluster.connection
+        virtual = _connect(connection, Side.VIRTUAL, cluster.name, option, metrics, replies, moved)
     else:
         why = "is required to run: a kubeconfig (or a context) of its API server"
         raise ConfigError(Problem(why, path=option))
@@ -194,6 +210,7 @@ def _connect(
     name: str,
     option: str,
     metrics: Metrics,
+    replies: ByteBudget | None,
     moved: Callable[[], None],
 ) -> SideClient:
     """Return a client by the files of a configured connection; ``option`` is for messages.
@@ -212,7 +229,9 @@ def _connect(
         login = read_login(settings, os.environ)
         for warning in warnings_of(login, side, option, may_run_programs=given.may_run_programs):
             log.warning(warning, cluster=name, side=side)
-        client = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
+        client = connect(
+            settings, side=side, environ=os.environ, name=name, replies=replies, moved=moved
+        )
     except ConfigError as error:
         problems = [replace(each, path=each.path or option) for each in error.problems]
         raise type(error)(*problems) from error
@@ -220,10 +239,22 @@ def _connect(
     return client
 
 
-def _connect_with_login(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
+def _connect_with_login(
+    cluster: SecretCluster,
+    metrics: Metrics,
+    replies: ByteBudget | None,
+    moved: Callable[[], None],
+) -> SideClient:
     """Return a client by the login of a Secret."""
     settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
     side = Side.VIRTUAL
-    client = connect_with_login(cluster.login, settings, side=side, name=cluster.name, moved=moved)
+    client = connect_with_login(
+        cluster.login,
+        settings,
+        side=side,
+        name=cluster.name,
+        replies=replies,
+        moved=moved,
+    )
     client.observer = metrics.client(client.virtual_cluster, side.value, client.origin.address)
     return client

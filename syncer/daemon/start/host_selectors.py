@@ -22,8 +22,8 @@ log = get_logger(__name__)
 async def warn_of_selectors(host: SideClient, settings: Settings) -> None:
     """Log a warning for each of the host's own objects that can select a tenant's Pod.
 
-    Host namespaces that the daemon makes contain no such objects; those that the configuration lists do. A last
-    warning names the kinds that can't be listed.
+    Host namespaces that the daemon makes contain no such objects; those that the configuration
+    lists do. A last warning names the kinds that can't be listed.
     """
     config = settings.section("pods", PodConfig)
     if config is None:
@@ -43,10 +43,19 @@ async def warn_of_selectors(host: SideClient, settings: Settings) -> None:
             for obj in found:
                 if warned < MOST_WARNINGS and may_select_tenants(resource, obj, marks):
                     warned += 1
-                    warning = f"a tenant's Pod with the right labels is selected; select by a label {label} too"
-                    log.warning(warning, cluster=settings.cluster, what=f"{resource.kind} {key_of(obj)}")
+                    warning = "a tenant's Pod with the right labels is selected"
+                    warning = f"{warning}; select by a label {label} too"
+                    log.warning(
+                        warning,
+                        cluster=settings.cluster,
+                        what=f"{resource.kind} {key_of(obj)}",
+                    )
     if unread:
-        warning = (
-            "selectors of the host's own objects are not checked, as they can't be listed; grant the right to list them"
+        warning = "selectors of the host's own objects are not checked, as they can't be listed"
+        warning = f"{warning}; grant the right to list them"
+        log.warning(
+            warning,
+            cluster=settings.cluster,
+            what=", ".join(unread),
+            error=next(iter(unread.values())),
         )
-        log.warning(warning, cluster=settings.cluster, what=", ".join(unread), error=next(iter(unread.values())))

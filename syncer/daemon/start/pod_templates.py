@@ -1,7 +1,8 @@
 """Warn, once at start, of custom resources from which a controller of the host may make Pods.
 
-Such Pods have passed none of the daemon's rules for Pods: volumes, Pod Security level, nodes, tokens.
-The schemas show which kinds these are; every user may read them (``/openapi/v3``, ClusterRole ``system:discovery``).
+Such Pods have passed none of the daemon's rules for Pods: volumes, Pod Security level, nodes,
+tokens. The schemas show which kinds these are; every user may read them (``/openapi/v3``,
+ClusterRole ``system:discovery``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,11 @@ from syncer.observe.logs import get_logger
 log = get_logger(__name__)
 
 
-async def warn_of_pod_templates(host: SideClient, settings: Settings, kinds: Iterable[Resource]) -> None:
+async def warn_of_pod_templates(
+    host: SideClient,
+    settings: Settings,
+    kinds: Iterable[Resource],
+) -> None:
     """Log a warning for each of these kinds of the host whose objects can hold the spec of a Pod.
 
     A kind without a readable schema, or that comes later, isn't checked.
@@ -26,12 +31,18 @@ async def warn_of_pod_templates(host: SideClient, settings: Settings, kinds: Ite
         try:
             document = await host.fetch(f"/openapi/v3/apis/{kind.api_version}")
         except (ClusterError, codec.DecodeError) as error:
-            log.warning("can't read the schema of a kind", cluster=settings.cluster, what=str(kind), error=str(error))
+            log.warning(
+                "can't read the schema of a kind",
+                cluster=settings.cluster,
+                what=str(kind),
+                error=str(error),
+            )
             continue
         if any(has_containers(schema) for schema in _schemas_of(document, kind)):
             warning = (
-                "a controller of the host that makes Pods from these objects makes them without the rules for Pods of "
-                "tenants; sync the kind only if the host's own admission checks its Pods"
+                "a controller of the host that makes Pods from these objects makes them without "
+                "the rules for Pods of tenants; sync the kind only if the host's own admission "
+                "checks its Pods"
             )
             log.warning(warning, cluster=settings.cluster, what=str(kind))
 
@@ -44,7 +55,7 @@ def _schemas_of(document: Obj, kind: Resource) -> Iterator[Any]:
 
 
 def has_containers(schema: Any) -> bool:
-    """Return True if a schema has, at any depth, a list ``containers`` whose items have an ``image``."""
+    """Return True if a schema has, at any depth, a list ``containers`` of items with ``image``."""
     below = [schema]
     while below:
         each = below.pop()

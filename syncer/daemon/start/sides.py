@@ -19,8 +19,8 @@ COMPARE_SECONDS = 5.0
 async def must_differ(virtual: SideClient, host: SideClient, settings: Settings) -> None:
     """Refuse the same cluster on both sides, which would be synced into itself.
 
-    Two addresses may lead to one cluster, and one address to two, by the name in the TLS handshake. So
-    the uids of a namespace decide; if they can't be read, the addresses do.
+    Two addresses may lead to one cluster, and one address to two, by the name in the TLS handshake.
+    So the uids of a namespace decide; if they can't be read, the addresses do.
 
     Raises:
         ConfigError: Both sides are the same cluster.
@@ -34,9 +34,12 @@ async def must_differ(virtual: SideClient, host: SideClient, settings: Settings)
 
 
 async def namespace_problem(host: SideClient, settings: Settings) -> Problem | None:
-    """Return the problem of a configured host namespace that isn't there, or can't be read; None without any.
+    """Return the problem of a configured host namespace; None without any.
 
-    A daemon with only the rights of a Role in a namespace may not read other namespaces, whether they exist or not.
+    It isn't there, or can't be read.
+
+    A daemon with only the rights of a Role in a namespace may not read other namespaces, whether
+    they exist or not.
 
     Raises:
         ClusterError: A request failed.
@@ -48,7 +51,8 @@ async def namespace_problem(host: SideClient, settings: Settings) -> Problem | N
             why = f"the namespace {name} doesn't exist on the host."
             hint = "Create it, or correct the name."
         except Forbidden:
-            why = f"the daemon may not read the namespace {name} of the host: it doesn't exist, or gives it no rights."
+            why = f"the daemon may not read the namespace {name} of the host"
+            why = f"{why}: it doesn't exist, or gives it no rights."
             hint = "Correct the name, or create it and apply what `syncer rbac --side host` prints."
         else:
             continue
@@ -104,15 +108,17 @@ def warnings_of(login: Login, side: Side, path: str, *, may_run_programs: bool) 
     """Yield warnings about the login of a side; ``path`` is where its kubeconfig is configured.
 
     Raises:
-        ConfigError: The login runs a program, and may not, or would send the daemon's own token to the
-            tenant's API server.
+        ConfigError: The login runs a program, and may not, or would send the daemon's own token to
+            the tenant's API server.
     """
     if login.plugin is not None and not may_run_programs:
-        why = "it runs a program for its credentials, and allowExec of this virtual cluster is false."
-        hint = "Use a token or a client certificate, or set allowExec to true if you wrote this kubeconfig yourself."
+        why = "it runs a program for its credentials"
+        why = f"{why}, and allowExec of this virtual cluster is false."
+        hint = "Use a token or a client certificate"
+        hint = f"{hint}, or set allowExec to true if you wrote this kubeconfig yourself."
         raise ConfigError(Problem(why, path=path, hint=hint))
     if side is Side.VIRTUAL and is_own_token(login):
-        why = "its tokenFile is the token of this Pod's own service account, which is one of the host."
+        why = "its tokenFile is the token of this Pod's own service account, which is the host's."
         hint = "The tenant's API server would get it. Use a token of the virtual cluster."
         raise ConfigError(Problem(why, path=path, hint=hint))
     yield from dangers(login, side)

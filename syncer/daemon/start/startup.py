@@ -27,9 +27,17 @@ log = get_logger(__name__)
 
 
 def add(
-    process: Process, cluster: VirtualCluster, virtual: SideClient, *, budget: ByteBudget | None = None
+    process: Process,
+    cluster: VirtualCluster,
+    virtual: SideClient,
+    *,
+    budget: ByteBudget | None = None,
+    work: ByteBudget | None = None,
 ) -> ServedCluster:
-    """Add a virtual cluster to a process as it is configured, with a limit of its memory if there is one."""
+    """Add a virtual cluster to a process as it is configured.
+
+    The limits of its memory are as in :meth:`.Process.add`.
+    """
     return process.add(
         cluster.settings(),
         [(enabled.syncer, enabled.section) for enabled in cluster.enabled()],
@@ -38,18 +46,22 @@ def add(
         contention=contention_rules(cluster),
         weight=cluster.weight,
         budget=budget,
+        work=work,
     )
 
 
 async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool = False) -> None:
-    """Prepare a virtual cluster before its caches: reach it, check its identity, run discovery. The host has answered.
+    """Prepare a virtual cluster before its caches: reach it, check its identity, run discovery.
 
-    With ``waits``, it waits for a missing host namespace, and for the right to store the identity: an operator may
-    grant the daemon's rights last. No identity is stored before the host namespace is there, as its name may be
-    misspelt.
+    The host has answered.
+
+    With ``waits``, it waits for a missing host namespace, and for the right to store the identity:
+    an operator may grant the daemon's rights last. No identity is stored before the host namespace
+    is there, as its name may be misspelt.
 
     Raises:
-        SyncerError: The cluster can't be reached or is not ours, its host namespace is missing, or a right.
+        SyncerError: The cluster can't be reached or is not ours, its host namespace is missing, or
+            a right.
     """
     pair = served.pair
     served.wait_for("the virtual cluster has given no answer yet")
@@ -68,18 +80,23 @@ async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool
 
 
 async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:
-    """Report if clients in pods don't trust the virtual API server at the address that they are given."""
+    """Report if clients in pods don't trust the virtual API server at the address that they get."""
     address = pair.settings.api_server
     if not address.host:
         return
     log.info("pods reach their API server", cluster=pair.name, host=address.host, port=address.port)
     if problem := await api_server.certificate_problem(address, login_to(cluster)):
         pair.degrade("pods", Condition(problem, "clients in pods don't trust their API server"))
-        log.warning("clients in pods don't trust their API server", cluster=pair.name, error=problem)
+        log.warning(
+            "clients in pods don't trust their API server",
+            cluster=pair.name,
+            error=problem,
+        )
 
 
 async def untrusted(settings: Settings, login: Login, host: SideClient) -> str:
-    """Return why clients in pods don't trust their API server; ``""`` if they do, or there are no pods.
+    """Return why clients in pods don't trust their API server; ``""`` if they do, or there are no
+    pods.
 
     Raises:
         ConfigError: It has no address that pods can reach.
@@ -87,7 +104,10 @@ async def untrusted(settings: Settings, login: Login, host: SideClient) -> str:
     if not api_server.is_needed(settings):
         return ""
     try:
-        return await api_server.certificate_problem(await api_server.find(settings, login, host), login)
+        return await api_server.certificate_problem(
+            await api_server.find(settings, login, host),
+            login,
+        )
     except ClusterError as error:
         return f"the address of its API server can't be read: {error}"
 
@@ -112,19 +132,28 @@ async def _has_waited(served: ServedCluster, host: SideClient, *, waits: bool) -
 
 
 async def _claim(served: ServedCluster, cluster: VirtualCluster, *, waits: bool) -> None:
-    """Store or compare the identity of a virtual cluster. One that doesn't lead stores it, too: all store the same.
+    """Store or compare the identity of a virtual cluster.
+
+    A process that doesn't lead stores it, too: all store the same.
 
     Raises:
         Forbidden: A right is missing, and is not to be waited for.
         ConfigError: The stored identity differs.
     """
-    copied = [enabled.syncer for enabled in cluster.enabled() if direction_of(enabled.syncer).goes_down]
+    syncers = [enabled.syncer for enabled in cluster.enabled()]
+    copied = [syncer for syncer in syncers if direction_of(syncer).goes_down]
     translator = cluster.names.translator
     pair = served.pair
     virtual = served.connection.cluster.patient()
     while True:
         try:
-            await claim(virtual, pair.settings, translator=translator, host=pair.host.patient(), copied=copied)
+            await claim(
+                virtual,
+                pair.settings,
+                translator=translator,
+                host=pair.host.patient(),
+                copied=copied,
+            )
         except Forbidden as error:
             if not waits:
                 raise
@@ -133,5 +162,10 @@ async def _claim(served: ServedCluster, cluster: VirtualCluster, *, waits: bool)
             await asyncio.sleep(AGAIN_SECONDS)
         else:
             served.wait_for("")
-            pair.applier.claim.check = partial(must_be_claimed, pair.virtual, pair.settings, translator=translator)
+            pair.applier.claim.check = partial(
+                must_be_claimed,
+                pair.virtual,
+                pair.settings,
+                translator=translator,
+            )
             return

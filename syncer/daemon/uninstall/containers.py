@@ -68,13 +68,15 @@ async def _in_namespace(lister: Lister, item: Item, ours: Collection[str]) -> st
             continue
         async for obj in lister.objects(item.side, resource, item.key.name):
             if uid_of(obj) not in ours and not _goes_by_itself(resource, obj):
-                return f"it holds the {resource.kind} {Key('', obj['metadata']['name'])}, which is not ours"
+                name = Key("", obj["metadata"]["name"])
+                return f"it holds the {resource.kind} {name}, which is not ours"
     return ""
 
 
 def _goes_by_itself(resource: Resource, obj: Obj) -> bool:
     """Return True if an object belongs to another object, or to the namespace as such."""
-    if obj["metadata"].get("ownerReferences") or (str(resource), obj["metadata"]["name"]) in _ALWAYS:
+    metadata = obj["metadata"]
+    if metadata.get("ownerReferences") or (str(resource), metadata["name"]) in _ALWAYS:
         return True
     if str(resource) == str(SECRETS):
         return bool(obj.get("type") == "kubernetes.io/service-account-token")

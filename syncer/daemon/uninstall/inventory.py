@@ -88,9 +88,11 @@ class Recognition:
     @classmethod
     def of(cls, cluster: VirtualCluster) -> "Recognition":
         """Return a recogniser of all kinds of a virtual cluster."""
-        settings, copies = cluster.settings(), defaultdict(list)
-        shown = {name for name, entry in cluster.sync.custom.items() if entry.direction == "fromHost"}
-        copied = set(cluster.sync.custom) - shown
+        settings = cluster.settings()
+        copies: defaultdict[str, list[Resource]] = defaultdict(list)
+        custom = cluster.sync.custom
+        shown = {name for name, entry in custom.items() if entry.direction == "fromHost"}
+        copied = set(custom) - shown
         for direction in (direction_of(each()) for each in cluster.syncers):
             syncer = direction.syncer
             if direction.goes_down:
@@ -100,9 +102,12 @@ class Recognition:
                 shown.add(str(syncer.resource))
         for resource in GIVEN:
             copies[str(resource)].append(NAMESPACES)
-        made = cluster.all_syncers()
-        wanted = {(Side.VIRTUAL, str(resource)) for syncer in made for resource in resources_of(syncer)[:1]}
-        wanted |= {(Side.HOST, str(syncer.host_resource)) for syncer in made if direction_of(syncer).goes_down}
+        wanted = set[tuple[Side, str]]()
+        for syncer in cluster.all_syncers():
+            for resource in resources_of(syncer)[:1]:
+                wanted.add((Side.VIRTUAL, str(resource)))
+            if direction_of(syncer).goes_down:
+                wanted.add((Side.HOST, str(syncer.host_resource)))
         return cls(settings, dict(copies), frozenset(shown), frozenset(copied), frozenset(wanted))
 
     @property
@@ -123,11 +128,15 @@ class Recognition:
         if labels_of(obj).get(self.marks.cluster) != self.settings.identity:
             return False
         if side is Side.HOST:
-            kinds = (resource, *self.copies.get(str(resource), ()))
-            return any(self.marks.is_ours(obj, cluster=self.settings.identity, resource=kind) for kind in kinds)
+            for kind in (resource, *self.copies.get(str(resource), ())):
+                if self.marks.is_ours(obj, cluster=self.settings.identity, resource=kind):
+                    return True
+            return False
         if (str(resource), key_of(obj)) in _METRICS:
             return True
-        return str(resource) in self.shown or f"{self.marks.prefix}/{MADE_FOR}" in annotations_of(obj)
+        if str(resource) in self.shown:
+            return True
+        return f"{self.marks.prefix}/{MADE_FOR}" in annotations_of(obj)
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
         """Return the item of an object."""
@@ -144,8 +153,8 @@ class Recognition:
 
 
 def bounded_grace(resource: Resource, obj: Obj) -> int | None:
-    """Return the grace period to delete an object with, in seconds: :data:`GRACE` if it is a Pod whose
-    own is longer, or that is being deleted with a longer one; otherwise None, for its own.
+    """Return the grace period to delete an object with, in seconds: :data:`GRACE` if it is a Pod
+    whose own is longer, or that is being deleted with a longer one; otherwise None, for its own.
     """
     if str(resource) != str(PODS):
         return None
@@ -175,8 +184,8 @@ class Lister:
             for version in discovery.silent:
                 why = f"{side} {version}: the API server gives no list of its kinds"
                 group = version.rpartition("/")[0]
-                is_wanted = any(one is side and name.partition(".")[2] == group for one, name in self.known.wanted)
-                if is_wanted:
+                wanted = [name for one, name in self.known.wanted if one is side]
+                if group in [name.partition(".")[2] for name in wanted]:
                     inventory.problems.append(why)
                 else:
                     inventory.unseen.append(why)
@@ -188,19 +197,30 @@ class Lister:
                 lists += [self._one(side, resource, namespace) for namespace in namespaces]
         known: set[str] = set()
         for found in await asyncio.gather(*lists):
-            _add(inventory, found, known)
+            # Some objects are served in several groups.
+            inventory.items += _new(found.items, known)
+            inventory.noted += found.noted
+            inventory.doubtful += found.doubtful
+            inventory.problems += found.problems
+            inventory.unseen += found.unseen
         inventory.doubtful = _new(inventory.doubtful, known)
         return inventory
 
     def kinds(self, side: Side) -> Iterator[Resource]:
-        """Yield the kinds that can be listed and deleted, each in the server's preferred version."""
+        """Yield the kinds that can be listed and deleted, in the server's preferred versions."""
         named = set()
-        for resource in self.discoveries[side].resources():
-            if self.discoveries[side].verbs(resource) >= _VERBS and str(resource) not in named:
+        discovery = self.discoveries[side]
+        for resource in discovery.resources():
+            if discovery.verbs(resource) >= _VERBS and str(resource) not in named:
                 named.add(str(resource))
                 yield resource
 
-    async def objects(self, side: Side, resource: Resource, namespace: str = "") -> AsyncIterator[Obj]:
+    async def objects(
+        self,
+        side: Side,
+        resource: Resource,
+        namespace: str = "",
+    ) -> AsyncIterator[Obj]:
         """Yield all objects of a kind, ours or not.
 
         Raises:
@@ -254,13 +274,18 @@ class Lister:
                     return Inventory(unseen=[str(error)])
                 return Inventory(problems=[str(error)])
             except _MALFORMED as error:
-                why = (
-                    f"{self.clusters[side].title}: a list of {resource} can't be read: {type(error).__name__}: {error}"
-                )
+                why = f"{self.clusters[side].title}: a list of {resource} can't be read"
+                why = f"{why}: {type(error).__name__}: {error}"
                 return Inventory(problems=[shortened(why)])
         raise AssertionError("every attempt returns or is followed by another")
 
-    async def _marked(self, found: Inventory, side: Side, resource: Resource, namespace: str) -> None:
+    async def _marked(
+        self,
+        found: Inventory,
+        side: Side,
+        resource: Resource,
+        namespace: str,
+    ) -> None:
         async for obj in self._bearing(side, resource, namespace):
             item = self.known.item(side, resource, obj)
             if self.known.is_ours(side, resource, obj):
@@ -271,7 +296,8 @@ class Lister:
     async def _bearing(self, side: Side, resource: Resource, namespace: str) -> AsyncIterator[Obj]:
         """Yield the marked objects."""
         selector = self.known.marks.selector(self.known.settings.identity)
-        async for page in self.clusters[side].list_pages(resource, namespace=namespace, selector=selector):
+        client = self.clusters[side]
+        async for page in client.list_pages(resource, namespace=namespace, selector=selector):
             for raw in page.items:
                 yield codec.observed(raw)
 
@@ -279,18 +305,12 @@ class Lister:
         notes = self.known.notes
         marks = [note.encode() for note in notes]
         async for page in self.clusters[Side.VIRTUAL].list_pages(resource):
-            for obj in (codec.observed(raw) for raw in page.items if any(mark in bytes(raw) for mark in marks)):
+            for raw in page.items:
+                if not any(mark in bytes(raw) for mark in marks):
+                    continue
+                obj = codec.observed(raw)
                 if notes & annotations_of(obj).keys():
                     found.noted.append(self.known.item(Side.VIRTUAL, resource, obj))
-
-
-def _add(inventory: Inventory, found: Inventory, known: set[str]) -> None:
-    """Add the results of a list; some objects are served in several groups."""
-    inventory.items += _new(found.items, known)
-    inventory.noted += found.noted
-    inventory.doubtful += found.doubtful
-    inventory.problems += found.problems
-    inventory.unseen += found.unseen
 
 
 def _new(items: Iterable[Item], known: set[str]) -> list[Item]:

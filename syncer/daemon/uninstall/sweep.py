@@ -10,7 +10,16 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
-from syncer.api.errors import ClusterError, Conflict, Expired, Invalid, NotConnected, NotFound, TooMany, Unreachable
+from syncer.api.errors import (
+    ClusterError,
+    Conflict,
+    Expired,
+    Invalid,
+    NotConnected,
+    NotFound,
+    TooMany,
+    Unreachable,
+)
 from syncer.api.objects import Obj, Side, uid_of
 from syncer.daemon.uninstall.containers import CONTAINERS, others_in
 from syncer.daemon.uninstall.inventory import GRACE, Item, Lister, bounded_grace
@@ -24,7 +33,7 @@ WRITES = 16
 TRIES = 6
 #: Seconds between checks whether deleted objects are gone.
 LOOK = 2.0
-#: Seconds that an object may take beyond its grace period, of which :data:`GRACE` at most are waited.
+#: Seconds that an object may take beyond its grace period, of which at most :data:`GRACE` counts.
 PATIENCE = 60.0
 
 #: Kinds that keep our labels when the marks are removed: Services and others select them by these.
@@ -41,14 +50,20 @@ class Sweep:
         self.problems: list[str] = []
 
     async def forget(self, noted: Sequence[Item]) -> None:
-        """Remove our annotations from the tenant's objects; otherwise their missing copies would
-        look deleted by someone else. A Service gets its address again if that is being changed.
+        """Remove our annotations from the tenant's objects.
+
+        Otherwise their missing copies would look deleted by someone else. A Service gets its
+        address again if that is being changed.
         """
         await self._all(self._forget(item) for item in noted)
 
     async def strip(self, items: Sequence[Item]) -> None:
         """Remove our marks, and keep the objects."""
-        await self._all(self._strip(item, labels=_unselected(item), annotations=item.annotations) for item in items)
+
+        async def strip(item: Item) -> None:
+            await self._strip(item, labels=_unselected(item), annotations=item.annotations)
+
+        await self._all(strip(item) for item in items)
 
     async def delete(self, items: Sequence[Item]) -> Mapping[Item, str]:
         """Delete the objects in steps.
@@ -90,8 +105,11 @@ class Sweep:
         deadline = None
         while remaining := await self._still_there(items):
             if deadline is None:
-                graces = [obj["metadata"].get("deletionGracePeriodSeconds") or 0 for obj in remaining.values()]
-                deadline = clock() + PATIENCE + min(max(graces), GRACE)
+                grace = 0
+                for obj in remaining.values():
+                    own = obj["metadata"].get("deletionGracePeriodSeconds") or 0
+                    grace = max(grace, own)
+                deadline = clock() + PATIENCE + min(grace, GRACE)
             if clock() > deadline:
                 self.problems += [_unfinished(item, obj) for item, obj in remaining.items()]
                 return False
@@ -117,7 +135,12 @@ class Sweep:
                 version = live["metadata"]["resourceVersion"]
                 grace = bounded_grace(item.resource, live)
             await self._lister.clusters[item.side].delete(
-                item.resource, item.key, uid=item.uid, resource_version=version, grace=grace, propagation="Background"
+                item.resource,
+                item.key,
+                uid=item.uid,
+                resource_version=version,
+                grace=grace,
+                propagation="Background",
             )
 
         await self._insist(item, send)
@@ -128,7 +151,7 @@ class Sweep:
         await self._strip(item, annotations=self._lister.known.notes.intersection(item.annotations))
 
     async def _give_back(self, item: Item, live: Obj | None) -> None:
-        """Give a virtual Service its address again if it is a mere name while that is being changed."""
+        """Give a virtual Service its address again if it is a mere name while that changes."""
         marks = self._lister.known.marks
         cluster = self._lister.clusters[item.side]
         service = live or await cluster.get(item.resource, item.key)
@@ -146,28 +169,42 @@ class Sweep:
                     raise
                 write = write.otherwise(write, ())
 
-    async def _strip(self, item: Item, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()) -> None:
+    async def _strip(
+        self,
+        item: Item,
+        *,
+        labels: Iterable[str] = (),
+        annotations: Iterable[str] = (),
+    ) -> None:
         """Remove marks from this very object."""
         metadata: dict[str, Any] = {"uid": item.uid, "annotations": dict.fromkeys(annotations)}
         if names := dict.fromkeys(labels):
             metadata["labels"] = names
 
         async def send(live: Obj | None) -> None:
-            await self._lister.clusters[item.side].patch(item.resource, item.key, {"metadata": metadata})
+            await self._lister.clusters[item.side].patch(
+                item.resource,
+                item.key,
+                {"metadata": metadata},
+            )
 
         await self._insist(item, send)
 
-    async def _insist(self, item: Item, send: Callable[[Obj | None], Coroutine[Any, Any, None]]) -> None:
-        """Send a request, and repeat it if it got no answer or a conflict, until the object is gone
-        or the request succeeds.
+    async def _insist(
+        self,
+        item: Item,
+        send: Callable[[Obj | None], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Send a request until it succeeds or the object is gone.
 
-        It is sent first for the object as it was listed (``send`` gets None), later for the live
-        object.
+        It is repeated if it got no answer or a conflict. It is sent first for the object as it was
+        listed (``send`` gets None), later for the live object.
         """
         async for attempt in _retrying(_may_pass):
             with attempt, contextlib.suppress(NotFound):
-                is_first = attempt.retry_state.attempt_number == 1
-                live = None if is_first else await self._lister.clusters[item.side].get(item.resource, item.key)
+                live = None
+                if attempt.retry_state.attempt_number > 1:
+                    live = await self._lister.clusters[item.side].get(item.resource, item.key)
                 if live is not None and uid_of(live) != item.uid:
                     return
                 if not self._may_write():
@@ -193,7 +230,9 @@ def _step(item: Item) -> int:
 
 def _unselected(item: Item) -> tuple[str, ...]:
     """Return the labels that can be removed without breaking a selector on the host."""
-    return () if item.side is Side.HOST and str(item.resource) in _SELECTED else item.labels
+    if item.side is Side.HOST and str(item.resource) in _SELECTED:
+        return ()
+    return item.labels
 
 
 def _unfinished(item: Item, live: Obj) -> str:

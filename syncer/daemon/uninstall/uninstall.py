@@ -65,10 +65,10 @@ async def uninstall(
 ) -> UninstallReport:
     """Plan an uninstall and, with ``yes``, carry it out.
 
-    ``keep`` only removes our marks and keeps the objects. ``clusters`` may have the host alone: then
-    nothing is asked of the virtual cluster, and what the tenant has done to it changes nothing. With
-    ``later``, its side is tried when that of the host is removed, for a minute at most; a failure of
-    that is a remark.
+    ``keep`` only removes our marks and keeps the objects. ``clusters`` may have the host alone:
+    then no request goes to the virtual cluster, and what the tenant has done to it changes
+    nothing. With ``later``, its side is tried when that of the host is removed, for a minute at
+    most; a failure of that is a remark.
 
     Raises:
         SyncerError: A daemon leads, or the virtual cluster was synced under another identity.
@@ -97,18 +97,28 @@ async def _is_claimed(cluster: VirtualCluster, clusters: Mapping[Side, SideClien
 
 
 async def _try_virtual(
-    report: UninstallReport, cluster: VirtualCluster, later: Later, may_write: Callable[[], bool], *, keep: bool
+    report: UninstallReport,
+    cluster: VirtualCluster,
+    later: Later,
+    may_write: Callable[[], bool],
+    *,
+    keep: bool,
 ) -> None:
     """Remove the virtual side as far as it can be, and report failures as remarks."""
     try:
         async with asyncio.timeout(TRIED_SECONDS), later() as clusters:
             virtual = {Side.VIRTUAL: clusters[Side.VIRTUAL]}
             claimed = await _is_claimed(cluster, virtual)
-            then = await _carried_out(Lister(virtual, Recognition.of(cluster)), may_write, keep=keep)
+            then = await _carried_out(
+                Lister(virtual, Recognition.of(cluster)),
+                may_write,
+                keep=keep,
+            )
             if then.done and claimed:
                 await claim.release(virtual[Side.VIRTUAL])
     except TimeoutError:
-        report.remarks.append(f"the virtual side is not finished: it took more than {TRIED_SECONDS:g} s")
+        remark = f"the virtual side is not finished: it took more than {TRIED_SECONDS:g} s"
+        report.remarks.append(remark)
         return
     except Exception as error:  # noqa: BLE001 — a tenant's API server may answer anything
         why = f"its answers can't be understood ({type(error).__name__})"
@@ -141,9 +151,8 @@ async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> UninstallRep
                 left[item] = why
     report = UninstallReport(found.items, left, list(found.problems), _remarks(found))
     if Side.VIRTUAL in lister.clusters and not claimed and not found.items:
-        report.remarks.append(
-            "no daemon of this configuration has synced this virtual cluster, or it is uninstalled already"
-        )
+        remark = "no daemon of this configuration has synced this virtual cluster"
+        report.remarks.append(f"{remark}, or it is uninstalled already")
     return report
 
 
@@ -157,13 +166,19 @@ def _remarks(found: Inventory) -> list[str]:
     return remarks
 
 
-async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: bool) -> UninstallReport:
+async def _carried_out(
+    lister: Lister,
+    may_write: Callable[[], bool],
+    *,
+    keep: bool,
+) -> UninstallReport:
     """Carry everything out. If a step fails, the later ones are not started."""
     found = await lister.look()
     sweep = Sweep(lister, may_write)
     report = UninstallReport(found.items, {}, found.problems, _remarks(found))
     if found.problems:
-        report.remarks.append("nothing was written: objects that can't be listed may need those that would be deleted")
+        remark = "objects that can't be listed may need those that would be deleted"
+        report.remarks.append(f"nothing was written: {remark}")
         return report
     await sweep.forget(found.noted)
     if keep and not sweep.problems:
@@ -183,13 +198,19 @@ def _compare(report: UninstallReport, after: Inventory) -> None:
     left = {item.uid for item in report.left}
     again = [item for item in after.items if item.uid not in left]
     if again:
-        report.problems.append(f"{again[0]} is there again, and {len(again) - 1} more. Does a daemon run?")
+        problem = f"{again[0]} is there again, and {len(again) - 1} more. Does a daemon run?"
+        report.problems.append(problem)
 
 
 @asynccontextmanager
-async def _alone(config: SyncerConfig, host: SideClient, name: str) -> AsyncIterator[Callable[[], bool]]:
-    """Hold the Lease of a virtual cluster; even without leader election in this configuration, if there is a Lease that
-    another may hold.
+async def _alone(
+    config: SyncerConfig,
+    host: SideClient,
+    name: str,
+) -> AsyncIterator[Callable[[], bool]]:
+    """Hold the Lease of a virtual cluster.
+
+    Do so even without leader election in this configuration, if another may hold a Lease.
     """
     if not config.leader_election.enabled and await _lease(config, host, config.lease_name):
         election = config.leader_election.model_copy(update={"enabled": True})
@@ -209,16 +230,18 @@ async def _lease(config: SyncerConfig, host: SideClient, name: str) -> Obj | Non
 
 
 async def _drop_lease(config: SyncerConfig, host: SideClient, cluster: str) -> None:
-    """Delete the Lease that was held, unless another process has taken it since it was released. One of a shard stays:
-    it is for other virtual clusters, too.
+    """Delete the Lease that was held, unless another process has taken it since it was released.
+    One of a shard stays: it is for other virtual clusters, too.
     """
     is_shared = config.leader_election.shards > 1
     name = uninstall_name(config.lease_name, cluster) if is_shared else config.lease_name
     lease = await _lease(config, host, name)
     if lease is None:
         return
-    if holder := (lease.get("spec") or {}).get("holderIdentity"):
-        raise Conflict(f"{holder} has taken the Lease, and syncs everything again. Stop the daemons first")
+    holder = (lease.get("spec") or {}).get("holderIdentity")
+    if holder:
+        why = f"{holder} has taken the Lease, and syncs everything again"
+        raise Conflict(f"{why}. Stop the daemons first")
     metadata = lease["metadata"]
     await host.delete(
         LEASES,

@@ -58,7 +58,10 @@ class WriteRecorder(Protocol):
         """Count an API call that changed nothing."""
 
     def postponed(self, postponed: PostponedFields) -> None:
-        """Note fields of an object that are held back: another manager writes them too, or they were refused."""
+        """Note fields of an object that are held back.
+
+        Another manager writes them too, or they were refused.
+        """
 
     def warned(self, warning: Warned) -> None:
         """Note the event of a write that changed something."""
@@ -68,20 +71,22 @@ class WriteRecorder(Protocol):
 
 
 def _instead(write: Write, error: Invalid) -> Write | None:
-    """Return the write to make instead of one that was refused; None if there is none for this refusal."""
-    if not write.disputed:
+    """Return the write to make instead of a refused one; None if there is none for this refusal."""
+    if not write.disputed or write.otherwise is None:
         return None
     fields = {cause["field"] for cause in error.details.get("causes") or ()}
-    is_disputed = any(field.startswith(write.disputed) for field in fields)
-    return write.otherwise(write, fields) if is_disputed and write.otherwise is not None else None
+    for name in fields:
+        if name.startswith(write.disputed):
+            return write.otherwise(write, fields)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Applier:
     """Carries out the plans of a cluster pair. The only place that writes.
 
-    Whether this process may write at all is asked by the fence around both clients
-    (:class:`~syncer.clusters.fenced.Fenced`).
+    The fence around both clients (:class:`~syncer.clusters.fenced.Fenced`) checks whether this
+    process may write at all.
     """
 
     identity: str
@@ -95,7 +100,7 @@ class Applier:
     async def apply(self, plan: Plan, recorder: WriteRecorder) -> set[Side]:
         """Make the calls of a plan in order. Return the sides on which calls were made.
 
-        A merge that is refused holds up no other write.
+        A refused merge holds up no other write.
 
         Raises:
             ClusterError: A call failed.
@@ -119,13 +124,18 @@ class Applier:
                     raise
         return sides
 
-    async def _write_otherwise(self, plan: Plan, write: Write, error: Invalid, recorder: WriteRecorder) -> Side:
+    async def _write_otherwise(
+        self, plan: Plan, write: Write, error: Invalid, recorder: WriteRecorder
+    ) -> Side:
         """Make the write that a refused one names instead. Return its side.
 
         Raises:
             Invalid: It names none for this refusal, or the last one has nothing to change.
         """
-        while (instead := _instead(write, error)) is not None:
+        while True:
+            instead = _instead(write, error)
+            if instead is None:
+                raise error
             try:
                 made = await self._write(plan, plan.again(instead), recorder)
             except Invalid as again:
@@ -133,9 +143,8 @@ class Applier:
                 error = again
             else:
                 if not made:
-                    break
+                    raise error
                 return instead.side
-        raise error
 
     # -- a single write ----------------------------------------------------------------------------
 
@@ -145,7 +154,8 @@ class Applier:
         write = planned.write
         results = plan.results
         if planned is not plan.writes[0] and self._has_changed(planned):
-            planned = plan.again(write)  # by an earlier write of this plan, or concurrently
+            # An earlier write of this plan has changed the object, or another client.
+            planned = plan.again(write)
         for _ in range(ROUNDS):
             if plan.vacant and write.side is Side.HOST and planned.calls:
                 await must_be_vacant(self.host, plan.vacant, planned.calls, homes=self.homes)
@@ -185,16 +195,20 @@ class Applier:
         return made
 
     async def _note(
-        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: WriteRecorder
+        self,
+        plan: Plan,
+        merged: PlannedWrite,
+        annotations: Callable[[Obj], Mapping[str, str]],
+        recorder: WriteRecorder,
     ) -> int:
-        """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
+        """Set the annotations that follow from an accepted merge. Return the number of calls."""
         ref = merged.ref
         live = self.informers.store(ref.side, ref.resource).get(ref.key)
         if live is None:
             return 0
         metadata = {**live["metadata"], "annotations": dict(annotations(live))}
-        noted = {**live, "metadata": metadata}
-        return await self._write(plan, plan.again(Write(ref.side, Verb.NOTE, noted)), recorder)
+        note = Write(ref.side, Verb.NOTE, {**live, "metadata": metadata})
+        return await self._write(plan, plan.again(note), recorder)
 
     def _has_changed(self, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
@@ -208,13 +222,15 @@ class Applier:
     def _cluster(self, side: Side) -> SideClient:
         return self.virtual if side is Side.VIRTUAL else self.host
 
-    async def _send(self, controller: BoundSyncer, planned: PlannedWrite, call: Call) -> ServerAnswer:
+    async def _send(
+        self, controller: BoundSyncer, planned: PlannedWrite, call: Call
+    ) -> ServerAnswer:
         write = planned.write
         side, resource, key = planned.ref
         cluster = self._cluster(side)
         if write.tokens:
-            body_with_tokens = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
-            call = Call(call.kind, body_with_tokens)
+            body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
+            call = Call(call.kind, body)
         body = call.body
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
@@ -224,7 +240,8 @@ class Applier:
                 match call.kind:
                     case Operation.CREATE:
                         reply = await cluster.create(resource, body, body=call.take())
-                        return ServerAnswer(call, reply, store.wrote(key, writing, reply))
+                        changed = store.wrote(key, writing, reply)
+                        return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:
                         changed = await self._delete(controller, cluster, resource, write, writing)
                         return ServerAnswer(call, None, changed)
@@ -232,29 +249,45 @@ class Applier:
                         await cluster.create(resource, body, subresource="binding", key=key)
                         return ServerAnswer(call, None, True)
                     case _:
-                        return await self._patch(cluster, resource, key, call, writing, write.subresource)
+                        subresource = write.subresource
+                        return await self._patch(cluster, resource, key, call, writing, subresource)
             except (Conflict, AlreadyExists, NotFound) as error:
                 await self._refresh(cluster, resource, key, writing)
                 if write.subresource and isinstance(error, NotFound) and store.entry(key):
                     why = f"the host doesn't serve {resource.plural}/{write.subresource}"
-                    raise Refused(f"{why}; a newer version of Kubernetes may", reason="SyncFailed") from error
+                    message = f"{why}; a newer version of Kubernetes may"
+                    raise Refused(message, reason="SyncFailed") from error
                 raise
             except Invalid as error:
                 await self._check_uid(cluster, resource, key, call, writing, error)
                 raise
 
     async def _patch(
-        self, cluster: SideClient, resource: Resource, key: Key, call: Call, writing: WriteInProgress, subresource: str
+        self,
+        cluster: SideClient,
+        resource: Resource,
+        key: Key,
+        call: Call,
+        writing: WriteInProgress,
+        subresource: str,
     ) -> ServerAnswer:
         store = self.informers.store(cluster.side, resource)
-        under = subresource or ("" if call.kind is Operation.PATCH else "status")
-        live = None if resource.is_built_in or not has_nulls(call.body) else store.get(key)
+        body = call.body
+        if not subresource and call.kind is not Operation.PATCH:
+            subresource = "status"
+
+        live = None
+        if not resource.is_built_in and has_nulls(body):
+            live = store.get(key)
         if live is not None:
-            reply = await self._patch_with_nulls(cluster, resource, key, call.body, live, writing, under)
+            reply = await self._patch_with_nulls(
+                cluster, resource, key, body, live, writing, subresource
+            )
         else:
             kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
-            reply = await cluster.patch(resource, key, call.body, kind=kind, subresource=under)
-        return ServerAnswer(call, reply, store.wrote(key, writing, reply))
+            reply = await cluster.patch(resource, key, body, kind=kind, subresource=subresource)
+        changed = store.wrote(key, writing, reply)
+        return ServerAnswer(call, reply, changed)
 
     async def _patch_with_nulls(
         self,
@@ -266,7 +299,9 @@ class Applier:
         writing: WriteInProgress,
         subresource: str,
     ) -> Obj:
-        """Patch this very version of an object, as places in it are named that another version may not have.
+        """Patch this very version of an object.
+
+        The patch names places in it that another version may not have.
 
         Raises:
             Conflict: The object has changed meanwhile.
@@ -275,18 +310,26 @@ class Applier:
         metadata = {"resourceVersion": version, **(patch.get("metadata") or {})}
         operations = json_patch({**patch, "metadata": metadata}, live)
         try:
-            return await cluster.patch(resource, key, operations, kind="json", subresource=subresource)
+            return await cluster.patch(
+                resource, key, operations, kind="json", subresource=subresource
+            )
         except Invalid as error:
             await self._refresh(cluster, resource, key, writing)
             entry = self.informers.store(cluster.side, resource).entry(key)
             if entry is not None and entry.version != version:
-                raise Conflict(f"{error}: it has changed in the meantime", side=cluster.side) from error
+                why = f"{error}: it has changed in the meantime"
+                raise Conflict(why, side=cluster.side) from error
             raise
 
     async def _delete(
-        self, controller: BoundSyncer, cluster: SideClient, resource: Resource, write: Write, writing: WriteInProgress
+        self,
+        controller: BoundSyncer,
+        cluster: SideClient,
+        resource: Resource,
+        write: Write,
+        writing: WriteInProgress,
     ) -> bool:
-        """Delete an object. Return True if that changed it: it is gone, or is being deleted now."""
+        """Delete an object. Return True if that changed it: it is gone, or being deleted now."""
         key = key_of(write.obj)
         uid = uid_of(write.obj)
         store = self.informers.store(cluster.side, resource)
@@ -301,11 +344,18 @@ class Applier:
             elif not self.claim.is_confirmed:
                 await self.claim.confirm()
 
-        # A host copy may have ceased to be ours a moment ago; a virtual object can't.
-        version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
+        version = None
+        if write.side is Side.HOST:
+            # A host copy may have ceased to be ours a moment ago; a virtual object can't.
+            version = write.obj["metadata"].get("resourceVersion")
         try:
             left = await cluster.delete(
-                resource, key, uid=uid, resource_version=version, grace=write.grace, propagation="Background"
+                resource,
+                key,
+                uid=uid,
+                resource_version=version,
+                grace=write.grace,
+                propagation="Background",
             )
         except NotFound:
             left = None
@@ -318,15 +368,19 @@ class Applier:
         """Check a precondition on the live API server.
 
         Raises:
-            Conflict: The object is another one than was last seen.
+            Conflict: The object is another one than was last observed.
             Refused: The object's namespace or kind is not as it was.
         """
         side, resource, key = precondition.observed
         mark = self.marks.copied
-        if side is Side.HOST and not precondition.uid and not await self._may_hold(controller, key):
-            if precondition.since:
-                raise gone_with_its_namespace(key.namespace, "is gone, or not this virtual cluster's", mark=mark)
-            return
+        # A key in a namespace without copies isn't read.
+        if side is Side.HOST and not precondition.uid and controller.is_among_copies:
+            namespace = key.namespace
+            if namespace and not await holds_copies(self.host, self.homes, namespace):
+                if precondition.since:
+                    state = "is gone, or not this virtual cluster's"
+                    raise gone_with_its_namespace(namespace, state, mark=mark)
+                return
 
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
@@ -335,21 +389,25 @@ class Applier:
         uid = entry.uid if entry is not None else ""
         is_changed = entry is not None and precondition.version not in ("", entry.version)
         if uid != precondition.uid or is_changed:
-            raise Conflict(f"the {side} {resource.kind} {key} is not as it was last seen", side=side)
+            raise Conflict(
+                f"the {side} {resource.kind} {key} is not as it was last seen", side=side
+            )
 
         if precondition.since:
-            await must_be_served(self.host, resource, key.namespace, since=precondition.since, mark=mark)
+            await must_be_served(
+                self.host, resource, key.namespace, since=precondition.since, mark=mark
+            )
             if key.namespace:
                 await must_have_home(self.host, key.namespace, since=precondition.since, mark=mark)
 
-    async def _may_hold(self, controller: BoundSyncer, key: Key) -> bool:
-        """Return True if there may be a host object of a syncer's at a key: only then is the key read."""
-        if not key.namespace or not controller.is_among_copies:
-            return True
-        return await holds_copies(self.host, self.homes, key.namespace)
-
     async def _check_uid(
-        self, cluster: SideClient, resource: Resource, key: Key, call: Call, writing: WriteInProgress, error: Invalid
+        self,
+        cluster: SideClient,
+        resource: Resource,
+        key: Key,
+        call: Call,
+        writing: WriteInProgress,
+        error: Invalid,
     ) -> None:
         """Turn the error of a refused patch into a conflict if the object is another one by now.
 
@@ -365,15 +423,19 @@ class Applier:
         await self._refresh(cluster, resource, key, writing)
         entry = self.informers.store(cluster.side, resource).entry(key)
         if entry is None or entry.uid != expected_uid:
-            raise Conflict(f"{error}: it is another object of this name by now", side=cluster.side) from error
+            why = f"{error}: it is another object of this name by now"
+            raise Conflict(why, side=cluster.side) from error
 
-    async def _refresh(self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress) -> None:
-        """Read the live object into the store, which is behind, so that the next decision is made
-        from fresh state.
+    async def _refresh(
+        self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress
+    ) -> None:
+        """Read the live object into the store, which is behind.
+
+        So the next decision is made from fresh state.
 
         Raises:
-            NameTaken: An object that isn't ours is there. It stays out of the store, as the watch would
-                never report its deletion.
+            NameTaken: An object that isn't ours is there. It stays out of the store, as the watch
+                would never report its deletion.
         """
         store = self.informers.store(cluster.side, resource)
         try:

@@ -10,14 +10,14 @@ from syncer.engine.reconcile.plan import Frozen
 
 
 async def name_others(frozen: Sequence[Frozen], cluster: SideClient) -> None:
-    """Set the other manager of frozen fields of an object, read from the live object, as the cache
-    doesn't keep managedFields.
+    """Set the other manager of frozen fields of an object.
 
-    Only for fields that are news. The manager that holds a field wrote it. If none does, the field
-    is removed each time, probably by the last manager that wrote. Who deletes a whole object is
-    recorded nowhere.
+    It is read from the live object, as the cache doesn't keep managedFields, and only for fields
+    that were not reported yet. The manager that holds a field wrote it. If none does, the field is
+    removed each time, probably by the last manager that wrote. API servers don't record who deletes
+    a whole object.
     """
-    fields = [one for one in frozen if one.path and not one.announced]
+    fields = [field for field in frozen if field.path and not field.announced]
     if not fields:
         return
     _, resource, key = fields[0].ref
@@ -25,12 +25,16 @@ async def name_others(frozen: Sequence[Frozen], cluster: SideClient) -> None:
         live = await cluster.get(resource, key)
     except ClusterError:
         return  # frozen fields matter more than the name of the other manager
-    for one in fields:
-        through = "status" if one.path[0] == "status" else ""
-        one.other = _first(holders(live, one.path)) or _first(
-            manager for manager in writers(live) if manager.subresource == through
-        )
+    for field in fields:
+        through = "status" if field.path[0] == "status" else ""
+        field.other = _first(holders(live, field.path))
+        if not field.other:
+            through_it = [manager for manager in writers(live) if manager.subresource == through]
+            field.other = _first(through_it)
 
 
 def _first(managers: Iterable[FieldManager]) -> str:
-    return next((manager.name for manager in managers if manager.name != FIELD_MANAGER), "")
+    for manager in managers:
+        if manager.name != FIELD_MANAGER:
+            return manager.name
+    return ""

@@ -13,11 +13,11 @@ from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 
 
 class Claim:
-    """The stored identity of the virtual cluster, which the live API server must show before a copy is deleted
-    for what a list lacks.
+    """The stored identity of the virtual cluster.
 
-    A virtual cluster that has lost its data lacks everything, and lacks its identity, too. A deletion that a
-    watch has shown needs no such proof.
+    The live API server must show it before a copy is deleted because a list lacks its original: a
+    virtual cluster that has lost its data has lost its identity, too. A deletion that a watch has
+    reported needs no such proof.
     """
 
     __slots__ = ("_confirmed", "_confirming", "check", "lists")
@@ -64,26 +64,37 @@ class Claim:
 _WITH_NAMES = (Operation.CREATE, Operation.PATCH, Operation.MERGE)
 
 
-async def must_be_unused(cluster: SideClient, resource: Resource, key: Key, *, users: Resource) -> None:
+async def must_be_unused(
+    cluster: SideClient, resource: Resource, key: Key, *, users: Resource
+) -> None:
     """Refuse a deletion while there is an object that it would delete, too.
 
     Raises:
         Refused: There is such an object.
     """
+    is_used = False
     try:
-        found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
+        async for page in cluster.list_pages(users, limit=1):
+            if page.items:
+                is_used = True
+                break
     except NotFound as error:
-        why = f"the {cluster.side} cluster doesn't serve {users} now, so it is unknown whether there are any"
+        why = (
+            f"the {cluster.side} cluster doesn't serve {users} now,"
+            " so it is unknown whether there are any"
+        )
         raise Refused(f"{resource.kind} {key} is not deleted: {why}", reason="InUse") from error
-    if found:
-        why = f"{resource.kind} {key} is not deleted while the {cluster.side} cluster has any {users}"
+    if is_used:
+        kept = f"{resource.kind} {key} is not deleted"
+        why = f"{kept} while the {cluster.side} cluster has any {users}"
         raise Refused(f"{why}; delete those first", reason="InUse")
 
 
 async def holds_copies(host: SideClient, homes: HostNamespaces, namespace: str) -> bool:
-    """Return True if copies may be in a host namespace. Objects in any other aren't ours, and aren't read for a tenant.
+    """Return True if copies may be in a host namespace.
 
-    If the cache, which may be stale, lacks the Namespace, the live one decides.
+    Objects in any other namespace aren't ours, and aren't read for a tenant. If the cache, which
+    may be stale, lacks the Namespace, the live one decides.
 
     Raises:
         ClusterError: The request failed.
@@ -99,10 +110,10 @@ async def holds_copies(host: SideClient, homes: HostNamespaces, namespace: str) 
 
 
 async def must_have_home(host: SideClient, namespace: str, *, since: str, mark: str) -> None:
-    """Check that a host namespace exists, is not terminating, and is older than a copy that was in it.
+    """Check that a host namespace exists, isn't terminating, and is older than a copy in it.
 
-    An object that went with its namespace was not deleted for itself, so nothing of the tenant's is
-    deleted. ``mark`` is the annotation that records the copy.
+    An object that was deleted with its namespace was not deleted for itself, so nothing of the
+    tenant's is deleted. ``mark`` is the annotation that records the copy.
 
     Raises:
         Refused: One of these doesn't hold.
@@ -118,14 +129,20 @@ async def must_have_home(host: SideClient, namespace: str, *, since: str, mark: 
 
 
 def gone_with_its_namespace(namespace: str, state: str, *, mark: str) -> Refused:
-    """Return the refusal to delete the object of a copy that went with its host namespace, which is in this state."""
-    why = f"the copy is gone, and the host namespace {namespace} {state}: nothing is deleted with that"
+    """Return the refusal to delete the object of a copy that was deleted with its host namespace.
+
+    ``state`` is that of the namespace.
+    """
+    gone = f"the copy is gone, and the host namespace {namespace} {state}"
+    why = f"{gone}: nothing is deleted with that"
     way_out = f"to have the copy made again, take the annotation {mark} off this object"
     return Refused(f"{why}; {way_out}", reason="HostNamespaceGone")
 
 
-async def must_be_served(host: SideClient, resource: Resource, namespace: str, *, since: str, mark: str) -> None:
-    """Check that the CRD of a kind exists on the host, is not terminating, and is older than a copy.
+async def must_be_served(
+    host: SideClient, resource: Resource, namespace: str, *, since: str, mark: str
+) -> None:
+    """Check that the CRD of a kind exists on the host, isn't terminating, and is older than a copy.
 
     A CRD's objects are deleted with it. Without the right to read CRDs, only a missing one is
     noticed. ``mark`` is the annotation that records the copy.
@@ -136,12 +153,18 @@ async def must_be_served(host: SideClient, resource: Resource, namespace: str, *
     if not resource.group:
         return
     try:
-        state = _state(await host.get(CUSTOM_RESOURCE_DEFINITIONS, Key("", str(resource))), since)
+        definition = await host.get(CUSTOM_RESOURCE_DEFINITIONS, Key("", str(resource)))
+        state = _state(definition, since)
     except (NotFound, Forbidden):
-        state = "" if await _is_served(host, resource, namespace) else "is gone"
+        is_served = await _is_served(host, resource, namespace)
+        state = "" if is_served else "is gone"
     if state:
-        why = f"the copy is gone, and the kind {resource} {state} on the host: nothing is deleted with that"
-        way_out = f"to have the copy made again when it is back, take the annotation {mark} off this object"
+        gone = f"the copy is gone, and the kind {resource} {state} on the host"
+        why = f"{gone}: nothing is deleted with that"
+        way_out = (
+            "to have the copy made again when it is back,"
+            f" take the annotation {mark} off this object"
+        )
         raise Refused(f"{why}; {way_out}", reason="HostKindGone")
 
 
@@ -176,10 +199,12 @@ async def must_be_vacant(
         ref = ObjectRef(Side.HOST, resource, host_key)
         names = f"it names the {resource.kind} {each.key}"
         if is_meant is None:
-            raise NotYet(f"{names}, and whose object has that place on the host isn't known yet", on=ref)
+            why = f"{names}, and whose object has that place on the host isn't known yet"
+            raise NotYet(why, on=ref)
         if not is_meant:
-            why = f"{names}, and an object of others has that place on the host"
-            raise Refused(f"{why}. Name another, or have that one removed", reason="NameCollision", in_the_way=ref)
+            taken = f"{names}, and an object of others has that place on the host"
+            why = f"{taken}. Name another, or have that one removed"
+            raise Refused(why, reason="NameCollision", in_the_way=ref)
 
 
 def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
@@ -191,9 +216,10 @@ def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
     """
     namespace = named.host_key.namespace
     names = f"it names the {named.resource.kind} {named.key}"
-    why = homes.forbids(namespace)
-    if why:
-        raise Refused(f"{names}, and nothing of its namespace is synced: {why}", reason="NamespaceRefused")
+    forbidden = homes.forbids(namespace)
+    if forbidden:
+        why = f"{names}, and nothing of its namespace is synced: {forbidden}"
+        raise Refused(why, reason="NamespaceRefused")
     if homes.holds_copies(namespace) is None:
         ref = ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
         raise NotYet(f"{names}, whose host namespace is not there yet", on=ref)
@@ -206,15 +232,19 @@ def _texts(body: Json) -> Iterator[str]:
         value = rest.pop()
         if isinstance(value, str):
             yield value
-        elif isinstance(value, dict | list):
-            rest += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, dict):
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
 
 
 def _state(container: Obj, since: str) -> str:
     """Return why an object may have been deleted with its container; ``""`` if it was not."""
     if is_deleting(container):
         return "is being deleted"
-    return "was made anew" if container["metadata"].get("creationTimestamp", "") > since else ""
+    if container["metadata"].get("creationTimestamp", "") > since:
+        return "was made anew"
+    return ""
 
 
 async def _is_served(host: SideClient, resource: Resource, namespace: str) -> bool:

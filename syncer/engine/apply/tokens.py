@@ -10,8 +10,9 @@ from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 
 async def with_tokens(write: Write, body: Obj, *, virtual: SideClient, marks: Marks) -> Obj:
-    """Return the object with the tokens that the write requests, and an annotation with their first
-    expiry.
+    """Return the object with the tokens that the write requests.
+
+    An annotation has their first expiry.
     """
     data = dict(body.get("data") or {})
     ends = []
@@ -19,14 +20,20 @@ async def with_tokens(write: Write, body: Obj, *, virtual: SideClient, marks: Ma
         request: Obj = {"audiences": list(token.audiences), "expirationSeconds": token.seconds}
         if token.bound_to is not None:
             metadata = token.bound_to["metadata"]
-            bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+            bound = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+            }
             request["boundObjectRef"] = bound
-        answer = await virtual.create(
-            SERVICE_ACCOUNTS,
-            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": request},
-            subresource="token",
-            key=Key(token.namespace, token.service_account),
-        )
+        token_request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": request,
+        }
+        key = Key(token.namespace, token.service_account)
+        answer = await virtual.create(SERVICE_ACCOUNTS, token_request, subresource="token", key=key)
         data[token.field] = base64.b64encode(answer["status"]["token"].encode()).decode()
         ends.append(answer["status"]["expirationTimestamp"])
     metadata = body["metadata"]

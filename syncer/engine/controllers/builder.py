@@ -77,8 +77,8 @@ def build_pair(
 ) -> ClusterPair:
     """Build the pair of a virtual cluster and the host, with controllers for these syncers.
 
-    ``definitions_changed`` and ``paused_or_not`` are as in :class:`.ClusterPair`; ``budget`` is for the objects of both
-    sides, None without a limit.
+    ``definitions_changed`` and ``paused_or_not`` are as in :class:`.ClusterPair`; ``budget`` is for
+    the objects of both sides, None without a limit.
     """
     informers = Informers(clock=clock, ordered=ordered, budget=budget)
     fan_out = FanOut()
@@ -144,9 +144,13 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
     extras = _extras(wanted)
     stores = tuple(_want(pair, syncer, source) for source in wanted - extras)
     others = tuple(_want(pair, syncer, source) for source in extras)
+
+    def may_have_copy(obj: Obj) -> list[bool]:
+        return [syncer.predicate(obj)]
+
     predicate = None
     if type(syncer).predicate is not Syncer.predicate:
-        predicate = safely(pair.name, syncer, lambda obj: [syncer.predicate(obj)])
+        predicate = safely(pair.name, syncer, may_have_copy)
     ownership = ownership_of(syncer, config, pair.settings)
     controller = BoundSyncer(
         syncer,
@@ -159,17 +163,22 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
         others,
     )
     pair.controllers[syncer.name] = controller
-    if config.concurrency or config.writes_per_second:
+    concurrency = 1 if syncer.counts_copies else config.concurrency
+    if concurrency or config.writes_per_second:
         pair.queue.limit(
             pair.name,
             syncer.name,
-            concurrency=config.concurrency,
+            concurrency=concurrency,
             writes_per_second=config.writes_per_second,
         )
     patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))
-    pair.reconciler.pipelines[syncer.name] = pipelines(controller, pair.policies, patcher, ownership)
+    pair.reconciler.pipelines[syncer.name] = pipelines(
+        controller, pair.policies, patcher, ownership
+    )
     if isinstance(syncer, Indexes):
-        _add_indexes(pair, controller, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
+        for index in syncer.indexes():
+            if pair.is_on(index.optional_with):
+                _add_index(pair, controller, index)
     if isinstance(syncer, Watches):
         _add_watches(pair, controller, pair.watches_of(syncer))
     _listen(pair, controller)
@@ -190,7 +199,7 @@ def _listen(pair: ClusterPair, controller: BoundSyncer) -> None:
 
 
 def leave(pair: ClusterPair, name: str) -> list[StoreKey]:
-    """Remove a syncer. Return the stores that no other syncer needs; their reflectors are to end."""
+    """Remove a syncer. Return the stores that no other syncer needs, whose reflectors must end."""
     del pair.controllers[name]
     del pair.reconciler.pipelines[name]
     pair.references.remove(name)
@@ -198,8 +207,9 @@ def leave(pair: ClusterPair, name: str) -> list[StoreKey]:
 
 
 def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
-    """Return a function that finds the resource of a kind: among those that are synced, else among
-    the well-known ones.
+    """Return a function that finds the resource of a kind.
+
+    It searches the synced resources first, then the well-known ones.
     """
 
     def find(name: str) -> Resource | None:
@@ -215,31 +225,52 @@ def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> SideInformer:
     is_new = not pair.informers.has(source.side, source.resource)
     store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
     if is_new and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
-        store.add_handler(lambda key, obj: pair.definitions_changed())
+
+        def definition_changed(key: Key, obj: Obj) -> None:
+            pair.definitions_changed()
+
+        store.add_handler(definition_changed)
     return store
 
 
 def _selection(settings: Settings, source: Source) -> WatchedSelection:
     """Return the namespaces and the label selector with which to watch a source."""
-    marked = settings.marks.selector(settings.identity) if source.marked else ""
-    selector = ",".join(filter(None, (marked, source.selector)))
+    selectors = []
+    if source.marked:
+        selectors.append(settings.marks.selector(settings.identity))
+    if source.selector:
+        selectors.append(source.selector)
+    selector = ",".join(selectors)
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
         return WatchedSelection(None, selector)
-    return WatchedSelection(source.namespaces or settings.names.host_namespaces(), selector)
+    namespaces = source.namespaces or settings.names.host_namespaces()
+    return WatchedSelection(namespaces, selector)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     """Return the sources of other syncers' objects that the syncer can work without."""
     firm = {(source.side, source.resource) for source in wanted if not source.optional_with}
-    return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
+    extras = set()
+    for source in wanted:
+        if source.optional_with and (source.side, source.resource) not in firm:
+            extras.add(source)
+    return frozenset(extras)
 
 
-def _add_indexes(pair: ClusterPair, controller: BoundSyncer, indexes: Sequence[Index]) -> None:
-    for index in indexes:
-        store = pair.informers.store(index.source.side, index.source.resource)
-        values = _of_copies(pair.settings, index) if index.copies_only else index.values
-        notify = partial(pair.values_changed, controller, index.requeues) if index.requeues else None
-        store.add_index(index.name, values, owner=controller.name, notify=notify, when=index.when, keeps=index.keeps)
+def _add_index(pair: ClusterPair, controller: BoundSyncer, index: Index) -> None:
+    store = pair.informers.store(index.source.side, index.source.resource)
+    values = _of_copies(pair.settings, index) if index.copies_only else index.values
+    notify = None
+    if index.requeues:
+        notify = partial(pair.values_changed, controller, index.requeues)
+    store.add_index(
+        index.name,
+        values,
+        owner=controller.name,
+        notify=notify,
+        when=index.when,
+        keeps=index.keeps,
+    )
 
 
 def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str]]:

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
@@ -26,8 +26,8 @@ from syncer.rights.rbac import sources
 
 log = get_logger(__name__)
 
-#: The beginning of the reason why a syncer waits after its ``init`` raised; the error's message may name
-#: addresses, users and files.
+#: The beginning of the reason why a syncer waits after its ``init`` raised; the error's message may
+#: name addresses, users and files.
 INIT_RAISED = "its init raised"
 
 
@@ -71,8 +71,9 @@ class Roster:
         return {syncer.name: (syncer, config) for syncer, config in self._served()}
 
     def referred_to(self, names: Collection[str]) -> frozenset[Resource]:
-        """Return the resources that waiting syncers of these names may refer to, as far as known
-        before they work.
+        """Return the resources that waiting syncers of these names may refer to.
+
+        Only those are returned that are known before the syncers work.
         """
         waiting = [syncer for syncer, _ in self.fixed if syncer.name in names]
         for entry in self.entries:
@@ -97,17 +98,19 @@ class Roster:
             found = entry.syncers(self._find)
             if isinstance(found, str):
                 self.waiting[entry.name] = found
-            else:
-                sections = entry.sections()
-                yield from ((syncer, sections[syncer.name]) for syncer in found)
+                continue
+            sections = entry.sections()
+            for syncer in found:
+                yield syncer, sections[syncer.name]
 
     def _missing(self, syncer: Syncer) -> str:
         """Return the reason why a syncer can't work, or ``""``. Optional sources don't count."""
-        lacking = [
-            f"the {source.side} cluster does not serve {source.resource}"
-            for source in sources(syncer, self.settings.sections, self.settings)
-            if not source.optional_with and self._discovery(source.side).served(source.resource) is None
-        ]
+        lacking = []
+        for source in sources(syncer, self.settings.sections, self.settings):
+            if source.optional_with:
+                continue
+            if self._discovery(source.side).served(source.resource) is None:
+                lacking.append(f"the {source.side} cluster does not serve {source.resource}")
         if not lacking:
             return ""
         return f"waits: {'; '.join(sorted(lacking))}"
@@ -154,7 +157,7 @@ class Lifecycle:
     ) -> None:
         """``watches`` are those of the host, which all pairs share.
 
-        ``live`` returns a syncer's live clients; ``left`` receives the names of syncers that have left.
+        ``live`` returns a syncer's live clients; ``left`` receives the names of removed syncers.
         """
         self.pair = pair
         self.roster = roster
@@ -183,11 +186,19 @@ class Lifecycle:
         """
         able = self.roster.able()
         controllers = self.pair.controllers
-        leaving = [name for name, controller in controllers.items() if self._must_leave(controller, able.get(name))]
+        leaving = []
+        for name, controller in controllers.items():
+            if self._must_leave(controller, able.get(name)):
+                leaving.append(name)
         for name in leaving:
-            self._leave(name)
+            reason = self.roster.waiting.get(name, "its resource has changed")
+            log.warning("a syncer stops", cluster=self.pair.name, syncer=name, reason=reason)
+            for store_key in leave(self.pair, name):
+                self._end(store_key)
+            self._left(name)
         for name in controllers:
             self.roster.waiting.pop(name, None)  # missing in this discovery, but its watches work
+
         has_changed = bool(leaving)
         for name, (syncer, config) in able.items():
             if name not in controllers:
@@ -214,14 +225,16 @@ class Lifecycle:
     # -- inside ------------------------------------------------------------------------------------
 
     def _doubt(self, now: float) -> None:
-        """Treat references of recently waiting syncers as unknown, and requeue what depended on
-        those that no longer are.
+        """Treat references of recently waiting syncers as unknown.
+
+        Requeue the objects that depended on references which are known now.
         """
         self._waiting = {name: self._waiting.get(name, now) for name in self.roster.waiting}
         short = {name for name, since in self._waiting.items() if now - since < DOUBT_SECONDS}
         certain = self.pair.references.doubt(self.roster.referred_to(short))
         for controller in self.pair.controllers.values():
-            if controller.ready and controller.syncer.when_used and controller.syncer.resource in certain:
+            syncer = controller.syncer
+            if controller.ready and syncer.when_used and syncer.resource in certain:
                 self.pair.ask_all(controller)
 
     def _must_leave(self, controller: BoundSyncer, now: tuple[Syncer, Config] | None) -> bool:
@@ -232,13 +245,19 @@ class Lifecycle:
         """
         if now is not None:
             return self._used_by(controller.syncer) != self._used_by(now[0])
-        reflectors = [self.pair.reflectors[store.side, store.resource] for store in controller.stores]
-        return any(isinstance(reflector.error, NotFound) for reflector in reflectors)
+        for store in controller.stores:
+            reflector = self.pair.reflectors[store.side, store.resource]
+            if isinstance(reflector.error, NotFound):
+                return True
+        return False
 
     def _used_by(self, syncer: Syncer) -> object:
         """Return the resources that a syncer uses, with their versions."""
-        refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
-        return resources_of(syncer), sources(syncer, self.pair.settings.sections, self.pair.settings), refers
+        settings = self.pair.settings
+        watched = sources(syncer, settings.sections, settings)
+        if isinstance(syncer, Refers):
+            return resources_of(syncer), watched, syncer.refers_to, syncer.owns
+        return resources_of(syncer), watched
 
     async def _join(self, syncer: Syncer, config: Config) -> bool:
         """Add a syncer, unless its ``init`` fails. Return True if it was added."""
@@ -249,13 +268,24 @@ class Lifecycle:
                 self._init_failed(syncer.name, error)
                 return False
         join(self.pair, syncer, config)
-        self._run_reflectors()  # before the first await: a store is unfilled while its selection grows
+        # Before the first await: a store is unfilled while its selection grows.
+        self._run_reflectors()
         for controller in self.pair.controllers.values():
-            if controller.ready:  # decide again what was decided without the optional stores that aren't filled now
-                controller.missed |= {store for store in self.pair.extras(controller) if not store.synced}
+            if controller.ready:
+                # Its decisions without the optional stores that aren't filled now are made again.
+                unfilled = {store for store in self.pair.extras(controller) if not store.synced}
+                controller.missed |= unfilled
         for store in list(self.pair.informers):
             await store.newcomers.catch_up()
-        self._ask_referring(syncer)
+
+        # Objects that refer to the syncer's resources may have waited for it.
+        resources = set(resources_of(syncer))
+        for controller in self.pair.controllers.values():
+            referring = controller.syncer
+            if not controller.ready or not isinstance(referring, Refers):
+                continue
+            if resources.intersection(referring.refers_to):
+                self.pair.ask_all(controller)
         return True
 
     def _init_failed(self, name: str, error: Exception) -> None:
@@ -265,25 +295,12 @@ class Lifecycle:
         if self._failed.get(name) == reason:
             return
         self._failed[name] = reason
-        if isinstance(error, ClusterError):  # no fault of the syncer: no traceback
-            log.warning("a syncer can't start yet", cluster=self.pair.name, syncer=name, error=str(error))
+        keys: dict[str, Any] = {"cluster": self.pair.name, "syncer": name}
+        if isinstance(error, ClusterError):
+            # It is no fault of the syncer, so no traceback is needed.
+            log.warning("a syncer can't start yet", **keys, error=str(error))
         else:
-            log.error("a syncer can't start", cluster=self.pair.name, syncer=name, exc_info=error)
-
-    def _ask_referring(self, joined: Syncer) -> None:
-        """Queue what may have waited for a syncer: all of syncers that refer to its resources."""
-        resources = set(resources_of(joined))
-        for controller in self.pair.controllers.values():
-            referring = controller.syncer
-            if controller.ready and isinstance(referring, Refers) and resources.intersection(referring.refers_to):
-                self.pair.ask_all(controller)
-
-    def _leave(self, name: str) -> None:
-        reason = self.roster.waiting.get(name, "its resource has changed")
-        log.warning("a syncer stops", cluster=self.pair.name, syncer=name, reason=reason)
-        for store_key in leave(self.pair, name):
-            self._end(store_key)
-        self._left(name)
+            log.error("a syncer can't start", **keys, exc_info=error)
 
     def _run_reflectors(self) -> None:
         """Run a reflector for each store, with the selection that it needs now."""
@@ -292,19 +309,29 @@ class Lifecycle:
             selection = self.pair.informers.selection(store)
             known = self.pair.reflectors.get(store_key)
             before = None
-            if known and (known.namespace, known.selector) == (selection.namespace, selection.selector):
+            selects_the_same = (
+                known is not None
+                and known.namespace == selection.namespace
+                and known.selector == selection.selector
+            )
+            if known and selects_the_same:
                 if isinstance(known.error, NotFound):
                     known.hurry()
             else:
                 if known and not selection.is_within(known.namespace, known.selector):
-                    store.synced = False  # objects that the store lacks so far must not count as gone
+                    # Objects that the store lacks so far must not count as deleted.
+                    store.synced = False
                 before = self._end(store_key)
                 self.pair.reflectors[store_key] = self._reflector(store, selection)
             if self._tasks and store_key not in self._running:
-                self._running[store_key] = self._tasks.create_task(_run(self.pair.reflectors[store_key], before))
+                reflector = self.pair.reflectors[store_key]
+                self._running[store_key] = self._tasks.create_task(_run(reflector, before))
 
     def _reflector(self, store: SideInformer, selection: WatchedSelection) -> Reflector:
-        """Return a new reflector of a store; on the host, it shares the watch of all virtual clusters."""
+        """Return a new reflector of a store.
+
+        On the host, it shares the watch of all virtual clusters.
+        """
         if store.side is Side.HOST:
             settings = self.pair.settings
             return self._watches.reflector(
@@ -345,16 +372,19 @@ async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> Non
 
 #: Seconds between discoveries while a syncer waits for its resource: the first delay, doubled up to
 #: the last.
-FIRST_LOOK, LAST_LOOK = 0.25, 30.0
+FIRST_LOOK = 0.25
+LAST_LOOK = 30.0
 #: Minimum seconds between discoveries, so that many changes cause a single one.
 LOOK_PAUSE = 0.25
-#: Age in seconds up to which virtual clusters that begin at the same time share a discovery of the host.
+#: Age in seconds up to which virtual clusters that begin at the same time share a discovery of the
+#: host.
 SHARED_SECONDS = 1.0
 
 
 class DiscoveryLoop:
-    """Repeats the discoveries of a virtual cluster: its own, and that of the host, which it shares with others.
+    """Repeats the discoveries of a virtual cluster.
 
+    These are its own, and that of the host, which it shares with other virtual clusters.
     ``looked`` is called after each; ``waiting`` returns True while a syncer waits.
     """
 
@@ -383,8 +413,9 @@ class DiscoveryLoop:
         clock = asyncio.get_running_loop().time
         wait = FIRST_LOOK
         while True:
+            timeout = wait if self._waiting() else None
             try:
-                async with asyncio.timeout(wait if self._waiting() else None):
+                async with asyncio.timeout(timeout):
                     await self._wanted.wait()
                 shared = clock() - self._since
                 wait = FIRST_LOOK
@@ -392,11 +423,14 @@ class DiscoveryLoop:
                 shared = wait / 2
                 wait = min(wait * 2, LAST_LOOK)
             self._wanted.clear()
-            await self._look(shared)
+            await self._discover(shared)
             await asyncio.sleep(LOOK_PAUSE)
 
-    async def _look(self, shared: float) -> None:
-        """Discover both sides, unless that was begun for another virtual cluster within so many seconds."""
+    async def _discover(self, shared: float) -> None:
+        """Discover both sides.
+
+        A discovery that began for another virtual cluster within so many seconds is used instead.
+        """
         for discovery in self._discoveries:
             cluster = discovery.cluster.virtual_cluster
             try:

@@ -1,5 +1,6 @@
-"""A virtual cluster paired with the host: its controllers, their stores, and which changes notify
-which controller.
+"""A virtual cluster paired with the host.
+
+Its controllers, their stores, and which changes notify which controller.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,9 +28,11 @@ from syncer.workqueue.queue import Queue
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A limitation of a syncer, or another part, in a sentence for the operator, and in one for any reader."""
+    """A limitation of a syncer, or of another part of a virtual cluster."""
 
+    #: A sentence for the operator.
     message: str
+    #: A sentence for any reader.
     public: str
 
 
@@ -57,9 +60,10 @@ class ClusterPair:
     #: controllers stop or run again.
     paused_or_not: Callable[[], None]
     reflectors: dict[StoreKey, Reflector] = field(default_factory=dict)
-    #: What a syncer or another part can't do whatever the objects are, by its name.
+    #: The limitations of a syncer or another part, by its name; they don't depend on objects.
     conditions: dict[str, Condition] = field(default_factory=dict)
-    #: The virtual namespaces with a pause that has begun or ended, of which a syncer is still to be notified.
+    #: The virtual namespaces whose pause has begun or ended, by the name of a syncer that still has
+    #: to be notified.
     _paused: dict[str, set[str]] = field(default_factory=dict)
 
     @property
@@ -67,20 +71,30 @@ class ClusterPair:
         """The virtual cluster's name."""
         return self.settings.cluster
 
-    def host_names(self, resource: Resource, known: Mapping[str, str], *, namespace: str = "") -> HostNames:
+    def host_names(
+        self, resource: Resource, known: Mapping[str, str], *, namespace: str = ""
+    ) -> HostNames:
         """Return the host names in texts about an object.
 
         Args:
             resource: The host resource of the object.
             known: Virtual names by host name.
-            namespace: The virtual namespace that stands for the host namespace; ``""`` if there is none.
+            namespace: The virtual namespace that stands for the host namespace; ``""`` if there is
+                none.
         """
 
         def original_of(host_key: Key) -> Key | None:
             return original(self.controllers.values(), host_key)
 
+        def known_names() -> Mapping[str, str]:
+            return known
+
         return HostNames(
-            self.settings, resource=resource, namespace=namespace, known=lambda: known, original=original_of
+            self.settings,
+            resource=resource,
+            namespace=namespace,
+            known=known_names,
+            original=original_of,
         )
 
     def plan(self, request: SyncRequest) -> Plan:
@@ -105,14 +119,17 @@ class ClusterPair:
         return error is not None and not isinstance(error, Unreachable)
 
     def may_run(self, syncer: str) -> bool:
-        """Return True if a syncer's own controller may run: it is not paused, or pauses can't be read."""
+        """Return True if a syncer's own controller may run.
+
+        It isn't paused, or pauses can't be read.
+        """
         pause = self.policies.pause
         if not pause.notes.synced and not self.given_up(pause.notes):
             return False
         return not pause.is_paused(syncer)
 
     def degrade(self, part: str, condition: Condition) -> bool:
-        """Show a limitation of a syncer or another part. Return True unless it is shown already."""
+        """Show a limitation of a syncer or another part. Return False if it is shown already."""
         is_news = self.conditions.get(part) != condition
         self.conditions[part] = condition
         return is_news
@@ -138,19 +155,23 @@ class ClusterPair:
         self.fan_out.notify(change, len(orphans), partial(self._asked_by_host, controller, orphans))
 
     def _ask_in_steps(self, controller: BoundSyncer) -> None:
-        """Like :meth:`ask_all`, but if there are many keys of any sort, they are queued in steps."""
-        most = sum(len(store) for store in controller.stores)
-        self.fan_out.notify(("all", controller.name), most, partial(self._asked, controller))
+        """Like :meth:`ask_all`, but many keys of any sort are queued in steps."""
 
-    def _asked(self, controller: BoundSyncer) -> Iterator[None]:
-        """Queue a key with each step."""
-        if self._is_here(controller):
-            expected: set[Key] = set()
-            yield from self._asked_by_virtual(controller, expected)
-            yield from self._asked_by_host(controller, self._orphans(controller, expected))
+        def steps() -> Iterator[None]:
+            if self._is_here(controller):
+                expected: set[Key] = set()
+                yield from self._asked_by_virtual(controller, expected)
+                orphans = self._orphans(controller, expected)
+                yield from self._asked_by_host(controller, orphans)
+
+        most = sum(len(store) for store in controller.stores)
+        self.fan_out.notify(("all", controller.name), most, steps)
 
     def _asked_by_virtual(self, controller: BoundSyncer, expected: set[Key]) -> Iterator[None]:
-        """Queue the key of a virtual object, or of one to fake, with each step; note which copies are expected."""
+        """Queue the key of a virtual object, or of one to fake, with each step.
+
+        The host keys of their copies are added to ``expected``.
+        """
         direction = controller.direction
         if direction.by_virtual:
             for key in list(self.informers.keys(Side.VIRTUAL, controller.syncer.resource)):
@@ -182,7 +203,10 @@ class ClusterPair:
 
     def watched_keys(self, controller: BoundSyncer) -> set[Key]:
         """Return the keys that the objects name which a syncer watches."""
-        return {key for store in self.informers for key in store.handlers.mapped_keys(controller.name)}
+        keys: set[Key] = set()
+        for store in self.informers:
+            keys.update(store.handlers.mapped_keys(controller.name))
+        return keys
 
     def _queued(self, controller: BoundSyncer, keys: Iterable[Key]) -> Iterator[None]:
         """Queue one of these keys with each step."""
@@ -195,7 +219,7 @@ class ClusterPair:
             self.queue.add(controller.request(key))
 
     def _is_here(self, controller: BoundSyncer) -> bool:
-        """Return True unless a syncer has left since its keys were to be queued."""
+        """Return True unless the syncer has been removed meanwhile."""
         return self.controllers.get(controller.name) is controller
 
     def watches_of(self, syncer: Watches) -> list[Watch]:
@@ -211,12 +235,23 @@ class ClusterPair:
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
         copies = self.reconciler.view.copies() if syncer.reads_copies else ()
-        others = (*controller.extras, *copies, *users, self.policies.pause.namespaces, self.policies.pause.notes)
+        others = (
+            *controller.extras,
+            *copies,
+            *users,
+            self.policies.pause.namespaces,
+            self.policies.pause.notes,
+        )
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
     def lacks(self, controller: BoundSyncer) -> Iterator[SideInformer]:
-        """Yield the stores that a syncer must wait for, as they are unfilled, or not indexed yet: its own first."""
-        yield from (store for store in controller.stores if not store.synced or store.newcomers)
+        """Yield the stores that a syncer must wait for, its own first.
+
+        They are unfilled, or not indexed yet.
+        """
+        for store in controller.stores:
+            if not store.synced or store.newcomers:
+                yield store
         for store in self.extras(controller):
             if not self.given_up(store) and (not store.synced or store.newcomers):
                 yield store
@@ -228,9 +263,10 @@ class ClusterPair:
         self.ask_all(controller)
 
     def changed(self, controller: BoundSyncer, side: Side, key: Key, obj: Obj) -> None:
-        """Queue the request that a changed object belongs to; nothing before the controller is ready.
+        """Queue the request that a changed object belongs to.
 
-        A virtual object for which the syncer raises has a request, too, which then says why.
+        Nothing is queued before the controller is ready. A virtual object for which the syncer
+        raises has a request, too, which reports the error.
         """
         if not controller.ready:
             return
@@ -253,13 +289,14 @@ class ClusterPair:
         """Queue a syncer's virtual objects and copies that have one of these values in an index."""
         if not controller.ready:
             return
+        stores = _indexed(controller, index)
         for value in values:
-            most = sum(len(store.indexer.keys(index, value)) for store in _indexed(controller, index))
+            most = sum(len(store.indexer.keys(index, value)) for store in stores)
             change = (controller.name, index, value)
             self.fan_out.notify(change, most, partial(self._asked_with, controller, index, value))
 
     def _asked_with(self, controller: BoundSyncer, index: str, value: str) -> Iterator[None]:
-        """Queue, with each step, the request of a virtual object or copy that has a value in an index."""
+        """Queue, with each step, the request of an object that has a value in an index."""
         for store in _indexed(controller, index):
             keys = list(store.indexer.keys(index, value))
             if store.side is Side.VIRTUAL:
@@ -268,10 +305,10 @@ class ClusterPair:
                 yield from self._asked_by_host(controller, keys)
 
     def pause_changed(self, namespace: str | None) -> None:
-        """Handle the begin or end of a pause of a virtual namespace, or with None of the whole
-        virtual cluster.
+        """Handle the begin or end of a pause of a virtual namespace.
 
-        Requests that wait for the end are notified separately, and all others here.
+        None stands for the whole virtual cluster. Requests that wait for the end are notified
+        separately, and all others here.
         """
         self.policies.breaker.recount()
         for controller in self.controllers.values():
@@ -282,7 +319,8 @@ class ClusterPair:
             elif controller.direction.by_virtual:
                 self._paused.setdefault(controller.name, set()).add(namespace or "")
                 most = len(self.informers.keys(Side.VIRTUAL, controller.syncer.resource))
-                self.fan_out.notify(("paused", controller.name), most, partial(self._asked_of_paused, controller))
+                change = ("paused", controller.name)
+                self.fan_out.notify(change, most, partial(self._asked_of_paused, controller))
         if namespace is None:
             self.paused_or_not()
 
@@ -292,10 +330,11 @@ class ClusterPair:
         if not self._is_here(controller):
             return iter(())
         keys = self.informers.keys(Side.VIRTUAL, controller.syncer.resource)
-        return self._queued(controller, [key for key in keys if key.namespace in namespaces])
+        of_namespaces = [key for key in keys if key.namespace in namespaces]
+        return self._queued(controller, of_namespaces)
 
     def syncer_pause_changed(self, syncer: str) -> None:
-        """Queue every key of a syncer whose pause begins or ends; a syncer of this name need not exist."""
+        """Queue every key of a syncer whose pause begins or ends, if there is such a syncer."""
         self.policies.breaker.recount()
         controller = self.controllers.get(syncer)
         if controller and controller.ready:

@@ -8,20 +8,23 @@ from syncer.workqueue.queue import Queue
 
 
 class ReferenceRequests:
-    """Queues what a reference that begins or ends concerns, for controllers that are ready."""
+    """Queues the requests that a new or ended reference concerns, of controllers that are ready."""
 
     def __init__(self, controllers: Mapping[str, BoundSyncer], queue: Queue) -> None:
-        """Create it for the controllers of a virtual cluster, by the names of their syncers; later ones may join."""
+        """Queue requests of these controllers, by the names of their syncers.
+
+        More may be added to the mapping later.
+        """
         self._controllers = controllers
         self._queue = queue
 
     def may_be_used(self, resource: Resource, keys: Iterable[Key]) -> None:
         """Notify the syncers of objects that a reference to them began or ended."""
-        users = [
-            controller
-            for controller in self._controllers.values()
-            if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource
-        ]
+        users = []
+        for controller in self._controllers.values():
+            syncer = controller.syncer
+            if controller.ready and syncer.when_used and syncer.resource == resource:
+                users.append(controller)
         if not users:
             return
         for key in keys:

@@ -22,16 +22,15 @@ class RequestState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:
-    """The reason why a request isn't in step. ``error`` is the class of the error, or ``""``.
-
-    ``since`` is the time at which it ceased to be in step, ``tried`` the number of attempts since
-    then.
-    """
+    """The reason why a request isn't in step."""
 
     state: RequestState
     reason: str
+    #: The class of the error, or ``""``.
     error: str = ""
+    #: The time since which the request has been in this state, in seconds of the engine's clock.
     since: float = field(default=0.0, compare=False)
+    #: The number of attempts since then.
     tried: int = field(default=1, compare=False)
 
 
@@ -48,7 +47,13 @@ class RequestStatuses:
         self._statuses.pop(request, None)
 
     def note(
-        self, request: SyncRequest, state: RequestState, reason: str, *, error: str = "", now: float = 0.0
+        self,
+        request: SyncRequest,
+        state: RequestState,
+        reason: str,
+        *,
+        error: str = "",
+        now: float = 0.0,
     ) -> bool:
         """Record why a request isn't in step, at time ``now``. Return True if that is news."""
         before = self._statuses.get(request)
@@ -85,14 +90,15 @@ class RequestStatuses:
 
     def count(self) -> Mapping[tuple[str, ...], int]:
         """Count the requests that are not in step, by virtual cluster, syncer and state."""
-        return Counter(
-            (request.cluster, request.syncer, status.state.value) for request, status in list(self._statuses.items())
-        )
+        counts: Counter[tuple[str, ...]] = Counter()
+        for request, status in list(self._statuses.items()):
+            counts[request.cluster, request.syncer, status.state.value] += 1
+        return counts
 
     def parked(self) -> Mapping[tuple[str, ...], int]:
         """Count the parked requests, by virtual cluster, syncer and class of error."""
-        return Counter(
-            (request.cluster, request.syncer, status.error)
-            for request, status in list(self._statuses.items())
-            if status.state is RequestState.PARKED
-        )
+        counts: Counter[tuple[str, ...]] = Counter()
+        for request, status in list(self._statuses.items()):
+            if status.state is RequestState.PARKED:
+                counts[request.cluster, request.syncer, status.error] += 1
+        return counts

@@ -2,12 +2,12 @@
 
 A temporary error is retried with increasing delays, a conflict first at once from fresh state. An
 unexpected exception, of a syncer or because of a malformed object, is retried a few times. So is a
-refusal by admission: the caches of an admission plugin may lack an object made just before, such as the
-PriorityClass that a Pod names. An error that will not pass by itself parks the request, which is retried
-when an object changes that its decision was made from, when the quota has room or the right is there
-(:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case. A request of an object
-that is too large is retried only when that object changes: each attempt costs memory, also if the
-objects around it change all the time.
+refusal by admission: the caches of an admission plugin may lack an object made just before, such as
+the PriorityClass that a Pod names. An error that will not pass by itself parks the request, which
+is retried when an object changes that its decision was made from, when the quota has room or the
+right is granted (:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case. A
+request of an object that is too large is retried only when that object changes: each attempt costs
+memory, also if the objects around it change all the time.
 """
 
 from dataclasses import dataclass
@@ -53,13 +53,12 @@ class RetryAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The action for a failed request, its delay in seconds, and whether to notify the tenant.
-
-    Without a delay, it grows with each failure.
-    """
+    """The action after a failed request."""
 
     action: RetryAction
+    #: The delay in seconds; with 0.0 it grows with each failure.
     seconds: float = 0.0
+    #: The reason of the event for the tenant; ``""`` for none.
     event: str = ""
 
 
@@ -73,7 +72,8 @@ def retry_for(error: Exception, failures: int) -> Retry:
             return Retry(RetryAction.PARK, NEVER, error.reason)
         case Invalid(status=413):
             return Retry(RetryAction.PARK, NEVER, "TooLarge")
-        case IdentityLost():  # no object of the request says when it is restored
+        case IdentityLost():
+            # No object of the request shows when the identity is restored.
             return Retry(RetryAction.PARK, LOST_SECONDS, error.reason)
         case Refused():
             return Retry(RetryAction.PARK, PARKED_SECONDS, error.reason)
@@ -91,9 +91,12 @@ def retry_for(error: Exception, failures: int) -> Retry:
             return Retry(RetryAction.LATER, error.retry_after)
         case NotConnected() | Unreachable(status=0):
             return Retry(RetryAction.RECONNECT)
+        case SyncerError() if failures == FAILURES_BEFORE_EVENT:
+            return Retry(RetryAction.BACK_OFF, event="SyncFailed")
         case SyncerError():
-            return Retry(RetryAction.BACK_OFF, event="SyncFailed" if failures == FAILURES_BEFORE_EVENT else "")
-        case _ if failures >= FAILURES_BEFORE_EVENT:  # a decision depends on cached objects alone: only a change helps
+            return Retry(RetryAction.BACK_OFF)
+        case _ if failures >= FAILURES_BEFORE_EVENT:
+            # A decision depends on cached objects alone, so only a change helps.
             return Retry(RetryAction.PARK, event="SyncFailed")
         case _:
             return Retry(RetryAction.BACK_OFF)

@@ -1,4 +1,7 @@
-"""Error messages for tenants, without details of the host. Host names in them are replaced later."""
+"""Error messages for tenants, without details of the host.
+
+Host names in them are replaced later.
+"""
 
 import re
 
@@ -14,7 +17,8 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Side
 
-#: The messages of an API server about a webhook without an answer, and about annotations over 256 KiB.
+#: The messages of an API server about a webhook without an answer, and about annotations over
+#: 256 KiB.
 _WEBHOOK = re.compile(r'failed calling webhook "([^"]{1,253})"')
 _LONG_ANNOTATIONS = "metadata.annotations: Too long"
 
@@ -22,22 +26,30 @@ _LONG_ANNOTATIONS = "metadata.annotations: Too long"
 def for_tenant(error: Exception, message: str) -> str:
     """Return the message of an error for the tenant; ``message`` is the operator's.
 
-    An error that only the operator can correct is described without rights and addresses. So is an unexpected
-    exception of a syncer, as its text may quote a host object.
+    An error that only the operator can correct is described without rights and addresses. So is an
+    unexpected exception of a syncer, as its text may quote a host object.
     """
     match error:
         case Forbidden():
-            what = f"{error.verb} {error.resource}" if error.resource else "do this"
-            return f"the syncer has no right to {what} on the {error.side} cluster; its operator has to grant it"
+            action = f"{error.verb} {error.resource}" if error.resource else "do this"
+            why = f"the syncer has no right to {action} on the {error.side} cluster"
+            return f"{why}; its operator has to grant it"
         case Unauthorized():
-            return f"the {error.side} cluster rejects the syncer's credentials; its operator has to renew them"
+            why = f"the {error.side} cluster rejects the syncer's credentials"
+            return f"{why}; its operator has to renew them"
         case Unreachable(side=Side.VIRTUAL) if webhook := _WEBHOOK.search(message):
-            why = f"the webhook {webhook[1]} of this cluster does not answer, and its failurePolicy requires an answer"
+            why = (
+                f"the webhook {webhook[1]} of this cluster does not answer,"
+                " and its failurePolicy requires an answer"
+            )
             return f"{why}: repair the webhook, or remove its configuration; retrying"
         case Unreachable() | NotConnected() | TooMany():
             return f"the {error.side} cluster accepts no requests at the moment; retrying"
         case Invalid(side=Side.HOST) if _LONG_ANNOTATIONS in message:
-            why = "The annotations of a copy include our marks, which name each of its labels and annotations"
+            why = (
+                "The annotations of a copy include our marks,"
+                " which name each of its labels and annotations"
+            )
             return f"{message}. {why}: make those of this object smaller"
         case Refused():
             return f"{error.path}: {error.why}" if error.path else error.why
@@ -45,4 +57,5 @@ def for_tenant(error: Exception, message: str) -> str:
             return message
         case _:
             kind = type(error).__name__
-            return f"the syncer failed on this object with {kind}; the syncer's log gives its operator the reason"
+            why = f"the syncer failed on this object with {kind}"
+            return f"{why}; the syncer's log gives its operator the reason"

@@ -1,9 +1,9 @@
-"""Wake parked and waiting requests when an object, a quota, a right or a name that they wait for changes.
+"""Wake parked and waiting requests when a condition that they wait for may be met.
 
-A change of an object that a decision read wakes its request at once, a parked one with low priority.
-Quotas and rights can't be watched, and objects without our mark aren't: while a request waits for one, and
-only then, it is polled every few seconds. A missed change is caught by the slow timer, which every parked
-request has in the queue.
+A change of an object that a decision read wakes its request at once, a parked one with low
+priority. Quotas and rights can't be watched, and objects without our mark aren't: while a request
+waits for one, and only then, it is polled every few seconds. A missed change is caught by the slow
+timer, which every parked request has in the queue.
 """
 
 import asyncio
@@ -14,7 +14,14 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from syncer.api.errors import ClusterError, Forbidden, MissingRight, NotFound, QuotaExceeded, Refused
+from syncer.api.errors import (
+    ClusterError,
+    Forbidden,
+    MissingRight,
+    NotFound,
+    QuotaExceeded,
+    Refused,
+)
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.clusters.client import SideClient
 from syncer.engine.controllers.pair import ClusterPair
@@ -26,14 +33,19 @@ from syncer.workqueue.queue import Queue
 
 #: Seconds between polls of quotas, rights and names.
 LOOK_SECONDS = 5.0
-#: Names of a virtual cluster that a poll looks up, each by a request; if there are more, polls take turns. A tenant may
-#: choose many names that others have.
+#: Maximum number of names of a virtual cluster that a poll looks up, each by a request; if there
+#: are more, polls take turns. A tenant may choose many names that others have.
 NAMES_AT_ONCE = 20
-#: Seconds until a request is retried that read an object which has changed since: that may be our
-#: own doing each time.
+#: Seconds until a request is retried that read an object which has changed since. Our own writes
+#: may be the reason each time.
 CHANGED_SECONDS = 0.05
 
-REVIEWS = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
+REVIEWS = Resource(
+    "authorization.k8s.io/v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+)
 
 log = get_logger(__name__)
 
@@ -47,9 +59,12 @@ class ClusterRight:
 
     def __str__(self) -> str:
         verb, group, resource, namespace = self.missing
-        what = f"{resource}.{group}" if group else resource
-        where = f" in {namespace}" if namespace else ""
-        return f"the right to {verb} {what}{where} on the {self.cluster.side} cluster"
+        right = f"{verb} {resource}"
+        if group:
+            right += f".{group}"
+        if namespace:
+            right += f" in {namespace}"
+        return f"the right to {right} on the {self.cluster.side} cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +75,13 @@ class QuotaRoom:
     namespace: str
 
     def __str__(self) -> str:
-        return f"room in the quotas of namespace {self.namespace} on the {self.cluster.side} cluster"
+        where = f"namespace {self.namespace} on the {self.cluster.side} cluster"
+        return f"room in the quotas of {where}"
 
 
 @dataclass(frozen=True, slots=True)
 class FreeName:
-    """A name that a virtual cluster needs, taken by an object that isn't ours and that no watch shows."""
+    """A name that a virtual cluster needs, taken by an object that isn't ours and isn't watched."""
 
     virtual_cluster: str
     cluster: SideClient
@@ -73,10 +89,11 @@ class FreeName:
     key: Key
 
     def __str__(self) -> str:
-        return f"the deletion of the {self.resource.kind} {self.key} on the {self.cluster.side} cluster"
+        named = f"{self.resource.kind} {self.key}"
+        return f"the deletion of the {named} on the {self.cluster.side} cluster"
 
 
-#: What is polled.
+#: A condition that is polled.
 Want = ClusterRight | QuotaRoom | FreeName
 
 
@@ -89,7 +106,10 @@ class _Need(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """The conditions that a request waits for; no exception, whose traceback holds the whole attempt."""
+    """The conditions that a request waits for.
+
+    It has no exception, whose traceback would hold the whole attempt.
+    """
 
     reads: tuple[Read, ...]
     want: Want | None = None
@@ -102,30 +122,37 @@ class Wakeups:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._waiting: dict[SyncRequest, _Waiting] = {}
-        #: Those that were polled longest ago come first.
+        #: The requests by the condition that they wait for; the condition that was polled longest
+        #: ago comes first.
         self._wants: defaultdict[Want, dict[SyncRequest, None]] = defaultdict(dict)
         self._wanted = asyncio.Event()
 
     # -- waiting -----------------------------------------------------------------------------------
 
     def wait(self, request: SyncRequest, reads: Iterable[Read]) -> None:
-        """Wake a request when one of these objects changes, or soon if one has changed since it was read."""
+        """Wake a request when one of these objects changes.
+
+        If one has changed since it was read, wake the request soon.
+        """
         add_soon = partial(self._queue.add, request, after=CHANGED_SECONDS)
         self._wait(request, _Waiting(tuple(reads)), add_soon)
 
-    def park(self, pair: ClusterPair, request: SyncRequest, reads: Iterable[Read], error: Exception) -> None:
-        """Like :meth:`wait`, and also wake the request when the quota, the right or the name that the error
-        is about may be available.
+    def park(
+        self, pair: ClusterPair, request: SyncRequest, reads: Iterable[Read], error: Exception
+    ) -> None:
+        """Like :meth:`wait`, and also wake the request when the error's cause may be gone.
 
-        It is woken with low priority: a tenant may have thousands parked on one object, and change that at
-        will. An object that has changed already may have been changed by this very attempt: then the
-        request backs off.
+        The cause is a quota, a right or a name. The request is woken with low priority: a tenant
+        may have thousands parked on one object, and change that at will. An object that has changed
+        already may have been changed by this very attempt: then the request backs off.
         """
         want = _want(pair, error)
         need = None
         if isinstance(error, QuotaExceeded):
             need = _Need(error.quota, error.requested)
-        self._wait(request, _Waiting(tuple(reads), want, need), partial(self._queue.retry, request), low=True)
+        waiting = _Waiting(tuple(reads), want, need)
+        back_off = partial(self._queue.retry, request)
+        self._wait(request, waiting, back_off, low=True)
         if want is not None:
             self._wants[want][request] = None
             self._wanted.set()
@@ -172,10 +199,13 @@ class Wakeups:
             await asyncio.sleep(self._queue.around(LOOK_SECONDS))
             for want in self._next():
                 if want in self._wants:
-                    await self._look(want)
+                    await self._poll(want)
 
     def _next(self) -> list[Want]:
-        """Return the wants of this poll: all quotas and rights, and some names of each virtual cluster by turns."""
+        """Return the conditions to poll now.
+
+        These are all quotas and rights, and some names of each virtual cluster by turns.
+        """
         chosen: list[Want] = []
         names: Counter[str] = Counter()
         for want in list(self._wants):
@@ -187,11 +217,12 @@ class Wakeups:
             chosen.append(want)
         return chosen
 
-    async def _look(self, want: Want) -> None:
+    async def _poll(self, want: Want) -> None:
         """Wake the requests whose quota, right or name is available.
 
         If it can't be read, only the slow timer wakes them.
         """
+        virtual_cluster = want.cluster.virtual_cluster
         try:
             match want:
                 case ClusterRight():
@@ -202,13 +233,13 @@ class Wakeups:
                     found = await self._if_free(want)
         except Forbidden as error:
             failure = "no right to read it; its requests retry on the slow timer"
-            log.debug(failure, cluster=want.cluster.virtual_cluster, what=want, error=str(error))
+            log.debug(failure, cluster=virtual_cluster, what=want, error=str(error))
             for request in list(self._wants.get(want, ())):
                 self._no_longer_wanted(want, request)
         except ClusterError as error:
-            log.debug("poll failed; retrying", cluster=want.cluster.virtual_cluster, what=want, error=str(error))
+            log.debug("poll failed; retrying", cluster=virtual_cluster, what=want, error=str(error))
         except Exception:
-            log.exception("poll failed; retrying", cluster=want.cluster.virtual_cluster, what=want)
+            log.exception("poll failed; retrying", cluster=virtual_cluster, what=want)
         else:
             for request in found:
                 self._no_longer_wanted(want, request)
@@ -217,8 +248,18 @@ class Wakeups:
     async def _if_allowed(self, right: ClusterRight) -> list[SyncRequest]:
         verb, group, resource, namespace = right.missing
         plural, _, part = resource.partition("/")
-        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": part, "namespace": namespace}
-        review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": attributes}}
+        attributes = {
+            "verb": verb,
+            "group": group,
+            "resource": plural,
+            "subresource": part,
+            "namespace": namespace,
+        }
+        review = {
+            "apiVersion": REVIEWS.api_version,
+            "kind": REVIEWS.kind,
+            "spec": {"resourceAttributes": attributes},
+        }
         answer = await right.cluster.create(REVIEWS, review)
         if not answer["status"].get("allowed"):
             return []
@@ -232,8 +273,9 @@ class Wakeups:
         return []
 
     async def _that_fit(self, room: QuotaRoom) -> list[SyncRequest]:
-        """Return the requests that fit into a quota, in order, each into the room that the earlier
-        ones leave.
+        """Return the requests that fit into a quota, in order.
+
+        Each must fit into the room that the earlier ones leave.
         """
         quotas = await room.cluster.list(QUOTAS, namespace=room.namespace)
         left = {quota["metadata"]["name"]: _left(quota) for quota in quotas}
@@ -259,7 +301,12 @@ class Wakeups:
     # -- inside ------------------------------------------------------------------------------------
 
     def _wait(
-        self, request: SyncRequest, waiting: _Waiting, changed: Callable[[], object], *, low: bool = False
+        self,
+        request: SyncRequest,
+        waiting: _Waiting,
+        changed: Callable[[], object],
+        *,
+        low: bool = False,
     ) -> None:
         self.forget(request)
         if not waiting.reads and waiting.want is None:

@@ -20,11 +20,19 @@ from syncer.engine.controllers.request_status import RequestState, RequestStatus
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
-from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, CheckedCopies, NamedCopy, Read
+from syncer.engine.reconcile.controller import (
+    MOST_NAMED,
+    BoundSyncer,
+    CheckedCopies,
+    NamedCopy,
+    Read,
+)
 from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
-from syncer.observe.metrics import Metrics, SyncerMetrics
+from syncer.observe.metrics import LagDirection, Metrics, SyncerMetrics
+from syncer.remembered import REMEMBERED
+from syncer.translate.messages import LONGEST_LABEL_QUOTE, MOST_LISTED
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.queue import LAST_RETRY, Queue
 
@@ -36,11 +44,6 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
-#: Warnings that are remembered, so that an object's owner gets each only once.
-REMEMBERED_WARNINGS = 4096
-#: The fields that an event names, and the characters of each.
-NAMED = 10
-NAMED_LENGTH = 80
 #: Seconds that requests get to finish when leadership is lost; less than the rest of the Lease (15
 #: - 10).
 DRAIN_SECONDS = 3.0
@@ -58,7 +61,15 @@ class WorkerEvents(Protocol):
         """Handle a request that got no answer from a side."""
         ...
 
-    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(
+        self,
+        pair: ClusterPair,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        about: Obj | None,
+    ) -> None:
         """Notify the owner of the virtual object, or of ``about``."""
         ...
 
@@ -138,14 +149,15 @@ class Workers:
         #: bug.
         self._raised: set[tuple[str, int]] = set()
         #: By the hash of a request with the fields that stay behind, or with another warning.
-        self._warned: LRUCache[int, None] = LRUCache(REMEMBERED_WARNINGS)
+        self._warned: LRUCache[int, None] = LRUCache(REMEMBERED)
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
         self.wakeups = Wakeups(queue)
 
     async def run(self, count: int) -> None:
-        """Work until the queue is closed or this is cancelled; requests in work are finished,
-        within a time limit.
+        """Work until the queue is closed or this is cancelled.
+
+        Requests in work are finished, within a time limit.
         """
         tasks = [asyncio.create_task(self._work()) for _ in range(count)]
         wakeups = asyncio.create_task(self.wakeups.run())
@@ -187,8 +199,9 @@ class Workers:
         without_pause = 0
         while not self._draining:
             if without_pause == BREATH:
+                # Requests without writes never wait, and others need the event loop, too.
                 without_pause = 0
-                await asyncio.sleep(0)  # requests without writes never wait, and others need the loop, too
+                await asyncio.sleep(0)
             try:
                 request, changed = await self.queue.get()
             except QueueClosed:
@@ -202,7 +215,10 @@ class Workers:
             written = 0.0
             try:
                 writes, written = await self.handle(request, changed)
-                without_pause = 0 if writes else without_pause + 1
+                if writes:
+                    without_pause = 0
+                else:
+                    without_pause += 1
             except asyncio.CancelledError:
                 self.queue.add(request)  # its progress is unknown
                 raise
@@ -221,15 +237,20 @@ class Workers:
         Return the number of writes, and the time of the latest; 0 if there was none.
         """
         pair = self.pairs.get(request.cluster)
-        controller = pair.controllers.get(request.syncer) if pair else None
-        if pair is None or controller is None or not controller.ready:
+        if pair is None:
+            return 0, 0.0
+        controller = pair.controllers.get(request.syncer)
+        if controller is None or not controller.ready:
             return 0, 0.0  # every key is queued when the syncer is ready
+
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
         recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
         attempt = await self._in_step(pair, controller, request, changed, recorder)
         if pair.controllers.get(request.syncer) is not controller:
-            return recorder.writes, recorder.written  # the syncer has left meanwhile, and its stores with it
+            # The syncer has left meanwhile, and its stores with it.
+            return recorder.writes, recorder.written
+
         if attempt.error is not None:
             result = self._failed(pair, request, attempt.error, attempt.reads)
         else:
@@ -241,7 +262,12 @@ class Workers:
         return recorder.writes, recorder.written
 
     async def _in_step(
-        self, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest, changed: float, recorder: _Recorder
+        self,
+        pair: ClusterPair,
+        controller: BoundSyncer,
+        request: SyncRequest,
+        changed: float,
+        recorder: _Recorder,
     ) -> _Attempt:
         """Reconcile until there is nothing left to write, or until an error."""
         deferred: Deferred | None = None
@@ -264,22 +290,29 @@ class Workers:
                     del plan
                     known = await _check_in_steps(unread)
                     continue
-                if decision.on:
-                    reads += _waited_for(pair, decision)
+
+                for ref in decision.on:
+                    store = pair.informers.store(ref.side, ref.resource)
+                    reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
                 deferred = pair.reconciler.admit(plan, written_from)
                 if deferred is not None:
                     if deferred.backs_off:
                         at_least = deferred.seconds or 0.0
-                        self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
+                        at_most = controller.config.max_retry_delay
+                        self.queue.retry(request, at_least=at_least, at_most=at_most)
                     decision = deferred.instead_of(decision)
                     break
+
                 written_from = plan.original
                 sides = await pair.applier.apply(plan, recorder)
                 if sides:
                     recorder.written = self._clock()
-                if decision.warning is not None or recorder.warnings:
-                    self._send_warnings(pair, request, plan, recorder)
+                if decision.warning is not None:
+                    self._send_warning(pair, request, plan, decision.warning)
+                for warning in recorder.warnings:
+                    self._send_warning(pair, request, plan, warning)
+                recorder.warnings.clear()
                 if recorder.frozen:
                     self._send_frozen(pair, request, recorder)
                 if not sides or not _may_follow(controller, decision, sides):
@@ -290,30 +323,29 @@ class Workers:
                 self.queue.retry(request, at_most=controller.config.max_retry_delay)
                 why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
                 decision = replace(decision, outcome=Outcome.PENDING, reason=why)
+
             for side in recorder.sides:
-                recorder.metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
+                direction: LagDirection = "down" if side is Side.HOST else "up"
+                recorder.metrics.lag(direction, recorder.written - changed)
             if not recorder.sides:
                 if deferred is None or deferred.seconds is None:
                     recorder.metrics.no_op()
             elif log.is_verbose:
                 where = ",".join(sorted(recorder.sides))
-                log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
+                log.debug(
+                    "request made changes", **_about(request), sides=where, reason=decision.reason
+                )
             return _Attempt(waiting(decision, recorder.frozen), None, reads, left_out)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
             return _Attempt(None, error, reads)
 
-    def _send_warnings(self, pair: ClusterPair, request: SyncRequest, plan: Plan, recorder: _Recorder) -> None:
-        """Notify the owner of the virtual object of the warnings of the decision and of its writes."""
-        if plan.decision.warning is not None:
-            self._send_warning(pair, request, plan, plan.decision.warning)
-        for warning in recorder.warnings:
-            self._send_warning(pair, request, plan, warning)
-        recorder.warnings.clear()
-
-    def _send_warning(self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned) -> None:
-        """Notify the owner of an object once of what its copy lacks."""
+    def _send_warning(
+        self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned
+    ) -> None:
+        """Notify the owner of an object once of a warning of its decision or its writes."""
         virtual = plan.observed.virtual
-        warned = hash((request, uid_of(virtual) if virtual else "", warning))
+        uid = uid_of(virtual) if virtual else ""
+        warned = hash((request, uid, warning))
         if warned in self._warned:
             return
         self._warned[warned] = None
@@ -324,17 +356,21 @@ class Workers:
         """Notify the owner of an object of refused merges, and of fields that are newly frozen."""
         for error in recorder.refusals:
             message = shortened(str(error))
-            log.warning("refused", **_about(request), error=message)
+            log.warning("a cluster refused a merge", **_about(request), error=message)
             event = retry_for(error, 0).event
             self._notify(pair, request, event, for_tenant(error, message))
         recorder.refusals.clear()
 
         for report in recorder.frozen:
             if report.new:
-                log.warning("frozen", **_about(request), reason=report.reason)
+                log.warning(
+                    "fields are not written for a time", **_about(request), reason=report.reason
+                )
                 self._notify(pair, request, "FieldFrozen", report.reason)
 
-    def _send_left_out(self, pair: ClusterPair, request: SyncRequest, fields: tuple[str, ...]) -> None:
+    def _send_left_out(
+        self, pair: ClusterPair, request: SyncRequest, fields: tuple[str, ...]
+    ) -> None:
         """Notify the owner of an object once of the fields that are not copied to the host."""
         warned = hash((request, fields))
         if warned in self._warned:
@@ -342,16 +378,27 @@ class Workers:
         self._warned[warned] = None
 
         named = []
-        for field_path in fields[:NAMED]:
-            is_long = len(field_path) > NAMED_LENGTH
-            named.append(f"{field_path[:NAMED_LENGTH]}…" if is_long else field_path)
-        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
-        message = f"not copied to the host, whose policy or version keeps it out: {', '.join(named)}{more}"
-        log.debug("left out", **_about(request), fields=len(fields))
+        for field_path in fields[:MOST_LISTED]:
+            if len(field_path) > LONGEST_LABEL_QUOTE:
+                named.append(f"{field_path[:LONGEST_LABEL_QUOTE]}…")
+            else:
+                named.append(field_path)
+        list_of_fields = ", ".join(named)
+        if len(fields) > MOST_LISTED:
+            list_of_fields += f" and {len(fields) - MOST_LISTED} more"
+        why = "not copied to the host, whose policy or version keeps it out"
+        message = f"{why}: {list_of_fields}"
+        log.debug("fields were not copied", **_about(request), fields=len(fields))
         self._notify(pair, request, "NotCopied", message)
 
     def _notify(
-        self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None = None
+        self,
+        pair: ClusterPair,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        about: Obj | None = None,
     ) -> None:
         # The names in an event are from the syncer's host_key, which may raise.
         with contextlib.suppress(Exception):
@@ -371,10 +418,15 @@ class Workers:
             case Outcome.SKIPPED if pair.is_gone(request):
                 self.statuses.in_step(request)
             case Outcome.SKIPPED:
-                self.statuses.note(request, RequestState.SKIPPED, decision.reason, now=self._clock())
+                now = self._clock()
+                self.statuses.note(request, RequestState.SKIPPED, decision.reason, now=now)
             case Outcome.PENDING:
-                if self.statuses.note(request, RequestState.PENDING, decision.reason, now=self._clock()):
-                    log.debug("waits", **_about(request), reason=decision.reason)
+                now = self._clock()
+                reason = decision.reason
+                is_new = self.statuses.note(request, RequestState.PENDING, reason, now=now)
+                if is_new:
+                    log.debug("request is waiting", **_about(request), reason=reason)
+
         result: _Result = "success"
         if decision.after is not None:
             self.queue.add(request, after=decision.after)
@@ -383,25 +435,32 @@ class Workers:
             self._send_left_out(pair, request, attempt.left_out)
         return result
 
-    def _failed(self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]) -> _Result:
+    def _failed(
+        self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]
+    ) -> _Result:
         self._metrics.syncer(request.cluster, request.syncer).failed(type(error).__name__)
         if isinstance(error, RecursionError):
-            error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
+            why = "it is nested deeper than can be worked on; make it flatter"
+            error = Refused(why, reason="Unreadable")
         retry = retry_for(error, self.queue.failures(request))
-        self._again(pair, request, error, retry, reads)  # first of all, so that it is not lost whatever happens below
+        # First of all, so that the request isn't lost whatever happens below.
+        self._again(pair, request, error, retry, reads)
         try:
             self._report_failure(pair, request, error, retry)
         except Exception:
             log.exception("a failure could not be reported", **_about(request))
         return "error"
 
-    def _report_failure(self, pair: ClusterPair, request: SyncRequest, error: Exception, retry: Retry) -> None:
+    def _report_failure(
+        self, pair: ClusterPair, request: SyncRequest, error: Exception, retry: Retry
+    ) -> None:
         text = str(error)
         if not isinstance(error, SyncerError):
             text = f"{type(error).__name__}: {error}"
         message = shortened(text)
         state = RequestState.PARKED if retry.action is RetryAction.PARK else RequestState.FAILING
-        is_new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
+        kind = type(error).__name__
+        is_new = self.statuses.note(request, state, message, error=kind, now=self._clock())
         if is_new:
             self._log(request, error, message)
         self._metrics.queue(request.cluster).retried()
@@ -412,10 +471,15 @@ class Workers:
     def _log(self, request: SyncRequest, error: Exception, message: str) -> None:
         keys = _about(request)
         if isinstance(error, SyncerError):
-            is_parked = retry_for(error, 0).action is RetryAction.PARK
-            log.warning("parked" if is_parked else "failed, will try again", **keys, error=message)
+            if retry_for(error, 0).action is RetryAction.PARK:
+                log.warning("parked", **keys, error=message)
+            else:
+                log.warning("failed, will try again", **keys, error=message)
             return
-        raised = (request.syncer, _hash_of_traceback(error))
+
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = tuple([(frame.filename, frame.lineno) for frame in frames])
+        raised = (request.syncer, hash(lines))
         if raised in self._raised:
             log.error("a syncer raised", **keys, error=message)
         else:
@@ -423,7 +487,12 @@ class Workers:
             log.error("a syncer raised", **keys, exc_info=error)
 
     def _again(
-        self, pair: ClusterPair, request: SyncRequest, error: Exception, retry: Retry, reads: Iterable[Read]
+        self,
+        pair: ClusterPair,
+        request: SyncRequest,
+        error: Exception,
+        retry: Retry,
+        reads: Iterable[Read],
     ) -> None:
         """Queue a request that failed once more, or park it."""
         controller = pair.controllers.get(request.syncer)
@@ -440,19 +509,20 @@ class Workers:
             return
 
         self.wakeups.forget(request)
-        side = getattr(error, "side", None)
-        if retry.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
-            self._events.lost(pair, side, error)
+        if retry.action is RetryAction.RECONNECT and isinstance(error, SyncerError):
+            side = getattr(error, "side", None)
+            if side is not None:
+                self._events.lost(pair, side, error)
         is_at_once = retry.action is RetryAction.AT_ONCE
         self.queue.retry(request, at_least=retry.seconds, at_most=at_most, at_once=is_at_once)
 
 
-#: Stands for what is known of named copies before any was left unread.
+#: The checked copies of a request before any copy was left unread.
 _NOTHING_KNOWN: CheckedCopies = {}
 
 
 async def _check_in_steps(unread: Iterable[NamedCopy]) -> CheckedCopies:
-    """Check the named copies that a decision has left unread, and let other tasks run in between."""
+    """Check the named copies that a decision left unread, and let other tasks run in between."""
     known = {}
     room = 0
     for named in unread:
@@ -471,24 +541,10 @@ def _about(request: SyncRequest) -> dict[str, Any]:
     return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
 
 
-def _hash_of_traceback(error: Exception) -> int:
-    """Return a hash of the lines that led to an error."""
-    lines = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    return hash(tuple(lines))
-
-
-def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
-    """Return the objects that a decision waits for, as they are now."""
-    reads = []
-    for ref in decision.on:
-        store = pair.informers.store(ref.side, ref.resource)
-        reads.append(Read.of(store, ref.key))
-    return tuple(reads)
-
-
 def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -> bool:
-    """Return True if the writes may lead to further ones: the host's response may flow back, a
-    deleted object is created again.
+    """Return True if the writes may lead to further ones.
+
+    The host's response may be written back, and a deleted object is created again.
     """
     may_return = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
     return may_return or decision.is_step or decision.deletes

@@ -1,4 +1,7 @@
-"""Objects that were left out of a store for lack of memory: they are read, and stored whole, once there is room."""
+"""Objects that were left out of a store for lack of memory.
+
+They are read and stored whole once there is room.
+"""
 
 import asyncio
 
@@ -10,7 +13,7 @@ from syncer.clusters.codec import DecodeError
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.observe.logs import get_logger
 
-#: Seconds between two checks of the room that there is.
+#: Seconds between two checks of the free memory.
 SECONDS = 5.0
 
 log = get_logger(__name__)
@@ -21,13 +24,15 @@ async def let_in_what_was_left_out(pair: ClusterPair) -> None:
     while True:
         await asyncio.sleep(SECONDS)
         for store in pair.informers:
-            if store.side is Side.VIRTUAL and store.left_out:
-                try:
-                    await _let_in(pair.virtual, store)
-                except ClusterError as error:
-                    log.debug("can't read an object for which there is room again", of=str(store), error=str(error))
-                except Exception:  # a tenant's API server may answer anything
-                    log.exception("can't read an object for which there is room again", of=str(store))
+            if store.side is not Side.VIRTUAL or not store.left_out:
+                continue
+            failure = "can't read an object for which there is room again"
+            try:
+                await _let_in(pair.virtual, store)
+            except ClusterError as error:
+                log.debug(failure, of=str(store), error=str(error))
+            except Exception:  # a tenant's API server may answer anything
+                log.exception(failure, of=str(store))
 
 
 async def _let_in(cluster: Client, store: Informer) -> None:
@@ -39,6 +44,7 @@ async def _let_in(cluster: Client, store: Informer) -> None:
     for key, size in list(store.left_out.items()):
         if store.budget.of(key.namespace).has_room(size):
             try:
-                store.let_in(key, await cluster.get(store.resource, key))
+                obj = await cluster.get(store.resource, key)
+                store.let_in(key, obj)
             except (NotFound, DecodeError):
-                continue  # a watch will show what became of it
+                continue  # a watch will report its new state

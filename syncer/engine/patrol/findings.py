@@ -8,8 +8,9 @@ from typing import Any
 
 from syncer.api.drift import Policy
 from syncer.api.objects import SyncRequest
-from syncer.engine.reconcile.drift import Change, Drift, is_hidden, path_text, value_text
+from syncer.engine.reconcile.drift import Drift, is_hidden, path_text, value_text
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep
+from syncer.engine.reconcile.patch_fields import Change
 
 
 class FindingOutcome(StrEnum):
@@ -28,7 +29,7 @@ DONE = (FindingOutcome.REPAIRED, FindingOutcome.IGNORED)
 
 @dataclass(slots=True)
 class Finding:
-    """An object that has drifted in one class: which fields, who changed them, and the outcome."""
+    """An object that has drifted in one class: its fields, their managers, and the outcome."""
 
     request: SyncRequest
     drift: Drift
@@ -99,7 +100,8 @@ class Scan:
         """Keep at most so many findings, first those that are not in step, and count the rest."""
         if len(self.findings) <= most:
             return
-        self.findings.sort(key=lambda finding: finding.outcome in DONE)
+        done = [finding for finding in self.findings if finding.outcome in DONE]
+        self.findings = [*self.left, *done]
         self.omitted.update(finding.outcome.value for finding in self.findings[most:])
         del self.findings[most:]
 

@@ -1,10 +1,10 @@
-"""The patroller: reconciles every key at intervals; what then needs a write has drifted, and is
-reported and repaired.
+"""The patroller reconciles every key at intervals, and reports and repairs drift.
 
-A scan goes kind by kind. Pairs whose versions haven't changed since they were found in step are
-skipped. At longer intervals both API servers are listed anew first, and everything is reconciled.
-Requests that wait, are in work or fail already are known trouble, not drift, unless their copies
-have what they may no longer have; and a write must still be needed a little later.
+An object that then needs a write has drifted. A scan goes kind by kind. Pairs whose versions
+haven't changed since they were found in step are skipped. At longer intervals both API servers are
+listed again first, and everything is reconciled. Requests that wait, are in work or fail already
+are known trouble, not drift, unless their copies grant more than they may; and a write must still
+be needed a little later.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from functools import partial
 from operator import eq
 from typing import TypeVar
 
+from syncer.api.drift import Policy
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Grants, Indexes
@@ -27,14 +28,17 @@ from syncer.engine.patrol.report import Tally, log_scan
 from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
+from syncer.engine.reconcile.managed_fields import FieldManager, PathStep
 from syncer.engine.reconcile.policies.breaker import STEP, PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.engine.stores.informers import SideInformer
 from syncer.observe.logs import get_logger
 from syncer.translate import times
 
-#: Skipped pairs before other tasks get the event loop; reconciling a pair counts as so many skipped ones.
-SLICE, LOOK_WEIGHT = 500, 25
+#: Skipped pairs before other tasks get the event loop.
+SLICE = 500
+#: A reconciled pair counts as so many skipped ones.
+LOOK_WEIGHT = 25
 #: Seconds after which a write must still be needed to count as drift.
 GRACE_SECONDS = 3.0
 #: Number of findings of a scan whose manager is looked up; each takes a request.
@@ -49,7 +53,7 @@ log = get_logger(__name__)
 _T = TypeVar("_T")
 
 
-def _nothing_against() -> None:
+def _no_objection() -> None:
     """Return no reason against repairs."""
 
 
@@ -67,10 +71,10 @@ class PatrolHooks:
     busy: Callable[[SyncRequest], bool]
     #: Reconciles requests, and returns when their outcome is known.
     repair: Callable[[Sequence[SyncRequest]], Awaitable[None]]
-    #: Returns why a request is not in step, as far as is known.
+    #: Returns why a request is not in step, as far as known.
     reason: Callable[[SyncRequest], str]
     #: Returns why nothing may be repaired, or None.
-    hands_off: Callable[[], str | None] = _nothing_against
+    hands_off: Callable[[], str | None] = _no_objection
 
 
 class Patroller:
@@ -113,7 +117,10 @@ class Patroller:
         Kinds with an interval of their own have rounds of their own.
         """
         sections = self._pair.settings.sections
-        own = {name: section.patrol_interval for name, section in sections.items() if section.patrol_interval}
+        own: dict[str, float] = {}
+        for name, section in sections.items():
+            if section.patrol_interval:
+                own[name] = section.patrol_interval
 
         def has_no_own(syncer: str) -> bool:
             return syncer not in own
@@ -135,32 +142,39 @@ class Patroller:
 
     async def scan_all(self, chosen: Callable[[str], bool] = _every) -> list[Scan]:
         """Scan the chosen kinds, one after the other."""
+        began = self._clock()
         controllers = [
             controller
             for controller in self._pair.controllers.values()
             if chosen(controller.name) and controller.direction.syncs
         ]
-        began = self._clock()
         return [await self.scan(controller, since=began) for controller in controllers]
 
-    async def scan(self, controller: BoundSyncer, *, fresh: bool | None = None, since: float | None = None) -> Scan:
+    async def scan(
+        self, controller: BoundSyncer, *, fresh: bool | None = None, since: float | None = None
+    ) -> Scan:
         """Scan a kind.
 
         Args:
             controller: The controller of the kind.
-            fresh: True to list both sides first, False to use the cache; None: list them when that is
-                due.
+            fresh: True to list both sides first, False to use the cache, None to list them when
+                that is due.
             since: Stores listed since then, for another kind, are not listed again; None for now.
         """
         begun = self._clock()
         for store in controller.stores:
-            self._count_wrong(store, 0)  # shown from the first scan on, as any value but 0 is a bug
+            # The metric is there from the first scan on, as any value but 0 is a bug.
+            self._count_wrong(store, 0)
         if fresh is None:
-            fresh = self._is_due(controller)
+            listed = [self._listed.get(store, self._begun) for store in controller.stores]
+            oldest = min(listed, default=self._begun)
+            fresh = self._clock() - oldest >= self.options.fresh * (1 - JITTER)
         scan = Scan(controller.syncer.name, times.written(self._utcnow()), fresh=fresh)
         scan.problem = self._why_not(controller)
         if scan.fresh and not scan.problem:
-            scan.problem = await self._list_again(controller, scan, begun if since is None else since)
+            if since is None:
+                since = begun
+            scan.problem = await self._list_again(controller, scan, since)
         if not scan.problem:
             await self._patrol(controller, scan)
         scan.seconds = self._clock() - begun
@@ -171,30 +185,33 @@ class Patroller:
         return scan
 
     async def try_again(self, scan: Scan) -> None:
-        """Reconcile once more the findings that could not be repaired: they may have waited for others."""
+        """Reconcile once more the findings that could not be repaired.
+
+        They may have waited for others.
+        """
         controller = self._pair.controllers.get(scan.syncer)
-        if controller is not None and any(one.outcome is FindingOutcome.FAILED for one in scan.findings):
+        if controller is None:
+            return
+        if any(finding.outcome is FindingOutcome.FAILED for finding in scan.findings):
             await self._repair(controller, scan)
 
     # -- the steps of a scan -----------------------------------------------------------------------
 
     def _why_not(self, controller: BoundSyncer) -> str:
         """Return why a kind can't be scanned at present; ``""`` if it can."""
-        if trouble := self._hooks.trouble():
+        trouble = self._hooks.trouble()
+        if trouble:
             return trouble
-        if self._pair.controllers.get(controller.syncer.name) is not controller or not controller.ready:
+        has_left = self._pair.controllers.get(controller.syncer.name) is not controller
+        if has_left or not controller.ready:
             return "the syncer is not at work"
         unfilled = [str(store) for store in controller.stores if not store.synced]
         if unfilled:
             return f"caches are not filled: {', '.join(unfilled)}"
         return ""
 
-    def _is_due(self, controller: BoundSyncer) -> bool:
-        oldest = min((self._listed.get(store, self._begun) for store in controller.stores), default=self._begun)
-        return self._clock() - oldest >= self.options.fresh * (1 - JITTER)
-
     async def _list_again(self, controller: BoundSyncer, scan: Scan, since: float) -> str:
-        """List everything again that a kind is decided from. Return why that failed, or ``""``."""
+        """List the stores of a kind again. Return why that failed, or ``""``."""
         for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
@@ -246,8 +263,9 @@ class Patroller:
         suspects: list[SyncRequest] = []
         done = 0
         # Facts on which a grant depends may change while both objects stay as they are.
-        is_by_facts = isinstance(controller.syncer, Grants) and isinstance(controller.syncer, Indexes)
-        for request in verified.look(everything=scan.fresh or is_by_facts):
+        syncer = controller.syncer
+        is_by_facts = isinstance(syncer, Grants) and isinstance(syncer, Indexes)
+        for request in verified.changed(everything=scan.fresh or is_by_facts):
             if request is None:
                 scan.skipped += 1
             elif self._is_known_trouble(controller, request):
@@ -256,7 +274,10 @@ class Patroller:
                 scan.verified += 1
                 if self._has_drifted(controller, scan, request):
                     suspects.append(request)
-            done += 1 if request is None else LOOK_WEIGHT
+            if request is None:
+                done += 1
+            else:
+                done += LOOK_WEIGHT
             if done >= SLICE:
                 done = 0
                 await asyncio.sleep(0)
@@ -266,17 +287,19 @@ class Patroller:
         return suspects
 
     def _verified_of(self, controller: BoundSyncer) -> VerifiedPairs:
-        verified = self._verified.get(controller.syncer.name)
+        name = controller.syncer.name
+        verified = self._verified.get(name)
         if verified is None or verified.controller is not controller:
-            verified = self._verified[controller.syncer.name] = VerifiedPairs(self._pair, controller)
+            verified = VerifiedPairs(self._pair, controller)
+            self._verified[name] = verified
         return verified
 
-    def _is_busy(self, request: SyncRequest) -> bool:
-        return self._hooks.busy(request) and not self._pair.policies.breaker.holds(request)
-
     def _is_known_trouble(self, controller: BoundSyncer, request: SyncRequest) -> bool:
-        """Return True if a request waits, is in work or fails, and its copy has nothing that it may no longer have."""
-        if not self._is_busy(request):
+        """Return True if a request waits, is in work or fails.
+
+        Not if its copy grants more than it may: that is drift in any case.
+        """
+        if not self._hooks.busy(request) or self._pair.policies.breaker.holds(request):
             return False
         if not isinstance(controller.syncer, Grants):
             return True
@@ -289,22 +312,29 @@ class Patroller:
         try:
             if any(self._drifts(controller, request)):
                 return True
-        except Exception as error:  # noqa: BLE001 — refused, or the syncer's bug: the worker of the request reports it
+        except Exception as error:  # noqa: BLE001 — the worker of the request reports it
+            # It is refused, or the syncer has a bug.
             scan.troubles[request] = f"{type(error).__name__}: {error}"
             return False
-        self._verified_of(controller).right(request)
+        self._verified_of(controller).add(request)
         return False
 
     def _drifts(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[Drift]:
         """Yield the drift of a request, including drift that a policy leaves alone."""
-        pair, marks = self._pair, self._pair.settings.marks
-        plan = pair.reconciler.scan(controller, request)
+        marks = self._pair.settings.marks
+        notes = (marks.fields, marks.base)
+        plan = self._pair.reconciler.scan(controller, request)
         owner = other_owner(plan.observed.virtual, plan.observed.host, uid_mark=marks.uid)
         for planned in plan.writes:
             if planned.calls:
-                resource, notes = planned.ref.resource, (marks.fields, marks.base)
-                write, live = planned.write, planned.live
-                yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
+                yield from drifts(
+                    planned.write,
+                    planned.calls,
+                    planned.live,
+                    resource=planned.ref.resource,
+                    owner=owner,
+                    notes=notes,
+                )
             elif not planned.frozen:
                 for settle in plan.results.settled:
                     settle(planned)
@@ -318,14 +348,24 @@ class Patroller:
         outcomes = {"report": FindingOutcome.REPORTED, "ignore": FindingOutcome.IGNORED}
         findings = []
         for drift in found:
-            policy = "repair" if drift.revokes else rules.of(drift.kind) or "repair"
-            findings.append(Finding(request, drift, policy, outcomes.get(policy, FindingOutcome.FAILED)))
+            policy: Policy = rules.of(drift.kind) or "repair"
+            if drift.revokes:
+                policy = "repair"
+            outcome = outcomes.get(policy, FindingOutcome.FAILED)
+            findings.append(Finding(request, drift, policy, outcome))
         return findings
 
     async def _hold(self, controller: BoundSyncer, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and mark those that it holds."""
-        doomed = [one for one in findings if one.drift.deletes and one.policy == "repair" and not one.drift.revokes]
-        deletions = (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
+        doomed: list[Finding] = []
+        deletions: list[PlannedDeletion] = []
+        for finding in findings:
+            drift = finding.drift
+            if drift.deletes and finding.policy == "repair" and not drift.revokes:
+                doomed.append(finding)
+                deletion = PlannedDeletion(drift.side, drift.key, drift.uid, finding.request)
+                deletions.append(deletion)
+
         breaker = self._pair.policies.breaker
         room = STEP
         for cost in breaker.scanned(controller, deletions):
@@ -333,28 +373,34 @@ class Patroller:
             if room <= 0:
                 room = STEP
                 await asyncio.sleep(0)
-        for one in doomed:
-            stopped = breaker.stopped.get((controller.syncer.name, one.drift.side))
-            if stopped and (one.drift.key, one.drift.uid) in stopped.objects:
-                one.outcome = FindingOutcome.HELD
-                one.reason = str(stopped)
+
+        for finding in doomed:
+            drift = finding.drift
+            stopped = breaker.stopped.get((controller.syncer.name, drift.side))
+            if stopped and (drift.key, drift.uid) in stopped.objects:
+                finding.outcome = FindingOutcome.HELD
+                finding.reason = str(stopped)
 
     async def _blame(self, findings: Iterable[Finding]) -> None:
-        """Look up who wrote the drifted fields.
+        """Look up the managers of the drifted fields.
 
         The cache doesn't keep managedFields, so the objects are read.
         """
         read: dict[tuple[Side, Resource, Key], Obj | None] = {}
-        for one in findings:
-            drift = one.drift
+        for finding in findings:
+            drift = finding.drift
             drifted = (drift.side, drift.resource, drift.key)
             if not drift.changes or (drifted not in read and len(read) >= BLAMED):
                 continue
             if drifted not in read:
                 read[drifted] = await self._live(*drifted)
             live = read[drifted] or {}
-            by = {change.path: changed_by(live, change.path) for change in drift.changes}
-            one.by = {path: manager for path, manager in by.items() if manager is not None}
+            managers: dict[tuple[PathStep, ...], FieldManager] = {}
+            for change in drift.changes:
+                manager = changed_by(live, change.path)
+                if manager is not None:
+                    managers[change.path] = manager
+            finding.by = managers
 
     async def _live(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """Read an object from the API server; None if that fails."""
@@ -366,25 +412,32 @@ class Patroller:
 
     async def _repair(self, controller: BoundSyncer, scan: Scan) -> None:
         """Repair the findings, and record the outcomes."""
-        todo = [one for one in scan.findings if one.policy == "repair"]
+        todo = [finding for finding in scan.findings if finding.policy == "repair"]
         objection = self._hooks.hands_off()
         if objection:
-            for one in todo:
-                one.outcome = FindingOutcome.REPORTED
-                one.reason = objection
+            for finding in todo:
+                finding.outcome = FindingOutcome.REPORTED
+                finding.reason = objection
             return
 
-        requests = list(dict.fromkeys([*(one.request for one in todo), *scan.troubles]))
+        drifted = [finding.request for finding in todo]
+        requests = list(dict.fromkeys([*drifted, *scan.troubles]))
         if requests:
             await self._hooks.repair(requests)
 
-        left = {one.request: self._left(controller, one.request) async for one in _in_steps(todo)}
-        for one in todo:
-            if one.outcome is FindingOutcome.HELD:
+        left: dict[SyncRequest, str] = {}
+        async for finding in _in_steps(todo):
+            left[finding.request] = self._left(controller, finding.request)
+        for finding in todo:
+            if finding.outcome is FindingOutcome.HELD:
                 continue
-            one.reason = left[one.request]
-            one.outcome = FindingOutcome.FAILED if one.reason else FindingOutcome.REPAIRED
-        scan.troubles = {request: self._hooks.reason(request) or why for request, why in scan.troubles.items()}
+            finding.reason = left[finding.request]
+            if finding.reason:
+                finding.outcome = FindingOutcome.FAILED
+            else:
+                finding.outcome = FindingOutcome.REPAIRED
+        for request, why in list(scan.troubles.items()):
+            scan.troubles[request] = self._hooks.reason(request) or why
 
     def _left(self, controller: BoundSyncer, request: SyncRequest) -> str:
         """Return why a request is not in step after its repair; ``""`` if it is."""
@@ -394,10 +447,12 @@ class Patroller:
         except Exception as error:  # noqa: BLE001 — as above
             return self._hooks.reason(request) or f"{type(error).__name__}: {error}"
         if not found:
-            self._verified_of(controller).right(request)
-        if not any(drift.revokes or (rules.of(drift.kind) or "repair") == "repair" for drift in found):
-            return ""
-        return self._hooks.reason(request) or "a write is still needed"
+            self._verified_of(controller).add(request)
+        for drift in found:
+            policy = rules.of(drift.kind) or "repair"
+            if drift.revokes or policy == "repair":
+                return self._hooks.reason(request) or "a write is still needed"
+        return ""
 
 
 async def _in_steps(items: Iterable[_T]) -> AsyncIterator[_T]:

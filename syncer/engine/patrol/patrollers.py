@@ -16,10 +16,14 @@ from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import StoppedDeletions
 from syncer.workqueue.queue import Queue
 
-#: Seconds between checks of a repair, and after how many it is left to the next scan.
-LOOK, PATIENCE = 0.1, 60.0
-#: Attempts to repair a request without workers, and the seconds between them.
-ROUNDS, PAUSE = 5, 0.5
+#: Seconds between checks of a repair.
+LOOK = 0.1
+#: Seconds after which a repair is left to the next scan.
+PATIENCE = 60.0
+#: Attempts to repair a request without workers.
+ROUNDS = 5
+#: Seconds between these attempts.
+PAUSE = 0.5
 #: Requests that are repaired concurrently there.
 BESIDE = 16
 
@@ -36,28 +40,36 @@ class PatrolEngine(Protocol):
     rng: random.Random
 
 
-def beside_workers(engine: PatrolEngine, pair: ClusterPair, silent: Callable[[], str | None]) -> Patroller | None:
+def beside_workers(
+    engine: PatrolEngine, pair: ClusterPair, silent: Callable[[], str | None]
+) -> Patroller | None:
     """Return a patroller that repairs through the queue, at low priority.
 
-    ``silent`` returns which cluster of the pair doesn't answer; None if both do.
-
-    None if the settings disable it.
+    ``silent`` returns which cluster of the pair doesn't answer; None if both do. The result is None
+    if the settings disable the patroller.
     """
+
+    def is_under_way(request: SyncRequest) -> bool:
+        status = engine.statuses.of(request)
+        is_failing = status is not None and status.state is RequestState.FAILING
+        return is_failing or engine.queue.holds(request)
 
     async def repair(requests: Sequence[SyncRequest]) -> None:
         for request in requests:
             engine.queue.add(request, low=True)
         deadline = engine.clock() + PATIENCE
-        while any(_is_under_way(engine, request) for request in requests):
+        while any(map(is_under_way, requests)):
             if engine.clock() > deadline:
                 return
             await asyncio.sleep(LOOK)
 
     def busy(request: SyncRequest) -> bool:
         status = engine.statuses.of(request)
-        return engine.queue.holds(request) or (status is not None and status.state in _TROUBLED)
+        is_troubled = status is not None and status.state in _TROUBLED
+        return is_troubled or engine.queue.holds(request)
 
-    return _patroller(engine, pair, PatrolHooks(silent, busy, repair, partial(_reason, engine)))
+    hooks = PatrolHooks(silent, busy, repair, partial(_reason, engine))
+    return _patroller(engine, pair, hooks)
 
 
 def alone(
@@ -67,8 +79,10 @@ def alone(
     handle: Callable[[SyncRequest, float], Awaitable[object]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
-    """Return a patroller that repairs through ``handle`` at once, or not at all while ``hands_off``
-    returns a reason. ``silent`` is as for :func:`beside_workers`.
+    """Return a patroller that repairs through ``handle`` at once.
+
+    While ``hands_off`` returns a reason, it repairs nothing. ``silent`` is as for
+    :func:`beside_workers`.
     """
 
     async def handle_until_decided(request: SyncRequest, room: asyncio.Semaphore) -> None:
@@ -98,16 +112,13 @@ def _patroller(engine: PatrolEngine, pair: ClusterPair, hooks: PatrolHooks) -> P
     return Patroller(pair, options, hooks, clock=engine.clock, utcnow=engine.utcnow, rng=engine.rng)
 
 
-def _is_under_way(engine: PatrolEngine, request: SyncRequest) -> bool:
-    status = engine.statuses.of(request)
-    return engine.queue.holds(request) or (status is not None and status.state is RequestState.FAILING)
-
-
 def _reason(engine: PatrolEngine, request: SyncRequest) -> str:
     status = engine.statuses.of(request)
     if status is not None:
         return status.reason
-    return "the request still waits" if engine.queue.holds(request) else ""
+    if engine.queue.holds(request):
+        return "the request still waits"
+    return ""
 
 
 # -- output ----------------------------------------------------------------------------------------
@@ -145,21 +156,30 @@ def _every(syncer: str) -> bool:
     return True
 
 
-def report(pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = _every) -> dict[str, Any]:
+def report(
+    pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = _every
+) -> dict[str, Any]:
     """Return the latest scan of each chosen kind with its held deletions, as JSON."""
     prefix = pair.settings.marks.prefix
-    scans = [scan for name, scan in patroller.reports.items() if chosen(name)]
+    kinds = []
+    for name, scan in patroller.reports.items():
+        if chosen(name):
+            kinds.append({"cluster": pair.name} | scan.json(prefix))
+    stopped = pair.policies.breaker.stopped.values()
     return {
         "cluster": pair.name,
-        "kinds": [{"cluster": pair.name} | scan.json(prefix) for scan in scans],
-        "held": [str(each) for each in pair.policies.breaker.stopped.values() if chosen(each.syncer)],
+        "kinds": kinds,
+        "held": [str(deletions) for deletions in stopped if chosen(deletions.syncer)],
     }
 
 
 def confirm(
     engine: PatrolEngine, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]
 ) -> list[tuple[str, StoppedDeletions]]:
-    """Release the held deletions of the chosen syncers; return them, each with its virtual cluster."""
+    """Release the held deletions of the chosen syncers.
+
+    Return them, each with its virtual cluster.
+    """
     confirmed = []
     for pair in pairs:
         for deletions in pair.policies.breaker.confirm(chosen):

@@ -26,7 +26,9 @@ class Tally:
     def add(self, scan: Scan) -> None:
         """Add a scan. The remaining drift is that of the latest scan."""
         name = scan.syncer
-        self.objects = {labels: number for labels, number in self.objects.items() if labels[0] != name}
+        for labels in list(self.objects):
+            if labels[0] == name:
+                del self.objects[labels]
         for finding in scan.left:
             labels = (name, finding.drift.kind)
             self.objects[labels] = self.objects.get(labels, 0) + 1
@@ -41,16 +43,19 @@ def log_scan(scan: Scan, cluster: str) -> None:
     """Log the findings of a scan of this virtual cluster: objects and fields, never values."""
     if scan.problem:
         log.info("scan not possible", cluster=cluster, syncer=scan.syncer, reason=scan.problem)
-    for one in scan.findings[:LOGGED]:
-        drift = one.drift
-        paths = ", ".join(path_text(change.path) for change in drift.changes)
-        level = log.debug if one.outcome is FindingOutcome.IGNORED else log.warning
-        keys = {
-            "cluster": cluster,
-            "syncer": scan.syncer,
-            "what": f"{drift.side} {drift.resource} {drift.key}",
-            "drift": drift.kind,
-        }
-        level("drift", **keys, fields=paths, outcome=one.outcome.value, reason=one.reason)
-    if len(scan.findings) > LOGGED:
-        log.warning("more drift", cluster=cluster, syncer=scan.syncer, number=len(scan.findings) - LOGGED)
+    for finding in scan.findings[:LOGGED]:
+        drift = finding.drift
+        level = log.debug if finding.outcome is FindingOutcome.IGNORED else log.warning
+        level(
+            "drift",
+            cluster=cluster,
+            syncer=scan.syncer,
+            what=f"{drift.side} {drift.resource} {drift.key}",
+            drift=drift.kind,
+            fields=", ".join(path_text(change.path) for change in drift.changes),
+            outcome=finding.outcome.value,
+            reason=finding.reason,
+        )
+    more = len(scan.findings) - LOGGED
+    if more > 0:
+        log.warning("more drift", cluster=cluster, syncer=scan.syncer, number=more)

@@ -21,8 +21,9 @@ class _Known(NamedTuple):
 
 
 class VerifiedPairs:
-    """The objects of a syncer that were found in step, by the stores' own version strings: some 200
-    bytes each.
+    """The objects of a syncer that were found in step, with their versions.
+
+    The version strings are those of the stores, so an object takes some 200 bytes.
     """
 
     def __init__(self, pair: ClusterPair, controller: BoundSyncer) -> None:
@@ -34,9 +35,10 @@ class VerifiedPairs:
         self._virtual: dict[Key, tuple[str, str]] = {}
         self._host: dict[Key, _Known] = {}
 
-    def look(self, *, everything: bool) -> Iterator[SyncRequest | None]:
-        """Yield the requests to reconcile, and None for each that hasn't changed since it was found
-        in step.
+    def changed(self, *, everything: bool) -> Iterator[SyncRequest | None]:
+        """Yield the requests to reconcile, and None for each that hasn't changed.
+
+        That is one whose objects are the same as when it was found in step.
         """
         if everything:
             self._virtual.clear()
@@ -50,12 +52,13 @@ class VerifiedPairs:
             yield from self._from_host(reached)
         self._prune()
 
-    def right(self, request: SyncRequest) -> None:
+    def add(self, request: SyncRequest) -> None:
         """Record that both objects of a request, as they are now, are in step."""
         host_key = request.host_key or self.controller.host_key(request.key)
         virtual = self._version(Side.VIRTUAL, request.key)
         host = self._version(Side.HOST, host_key)
-        if request.host_key is None and (self._direction.fakes or (self._direction.by_virtual and virtual)):
+        is_by_virtual = self._direction.fakes or (self._direction.by_virtual and virtual)
+        if request.host_key is None and is_by_virtual:
             self._virtual[request.key] = (virtual, host)
         else:
             self._host[host_key] = _Known(virtual, host, request)
@@ -63,7 +66,7 @@ class VerifiedPairs:
     # -- inside ------------------------------------------------------------------------------------
 
     def _from_virtual(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
-        """Like :meth:`look`, for virtual objects; add the host keys that they lead to to ``reached``."""
+        """Like :meth:`changed`, for virtual objects; add their host keys to ``reached``."""
         virtual = self._store(Side.VIRTUAL)
         host = self._host_store()
         for key in list(virtual.keys()):
@@ -94,23 +97,28 @@ class VerifiedPairs:
             else:
                 yield self.controller.request(key)
         if len(self._virtual) > len(store) + len(named):
-            self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
+            known = self._virtual.items()
+            self._virtual = {key: pair for key, pair in known if key in store or key in named}
 
     def _from_host(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
         """Yield the requests of host objects that no virtual key leads to."""
         store = self._host_store()
         if store is None:
             return
-        requests_of = safely(self.controller.view.settings.cluster, self.controller.syncer, self._requests_of)
-        for key in [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
+        cluster = self.controller.view.settings.cluster
+        requests_of = safely(cluster, self.controller.syncer, self._requests_of)
+        unreached = [key for key in store.keys() if key not in reached]  # noqa: SIM118 — a store
+        for key in unreached:
             entry = store.entry(key)
             if entry is None:
                 continue
             known = self._host.get(key)
-            if known and known.host == entry.version and self._is_unchanged(known):
-                if known.request:
+            if known and known.host == entry.version:
+                if known.request is None:
+                    continue
+                if known.virtual == self._version(Side.VIRTUAL, known.request.key):
                     yield None
-                continue
+                    continue
             found = list(requests_of(key, store.get(key)))
             if not found:
                 self._host[key] = _Known("", entry.version, None)
@@ -118,11 +126,9 @@ class VerifiedPairs:
 
     def _requests_of(self, key: Key, obj: Obj | None) -> list[SyncRequest]:
         request = self.controller.request_for(Side.HOST, key, obj)
-        return [] if request is None else [request]
-
-    def _is_unchanged(self, known: _Known) -> bool:
-        """Return True if the virtual object of a known request is the same version as then."""
-        return known.request is None or known.virtual == self._version(Side.VIRTUAL, known.request.key)
+        if request is None:
+            return []
+        return [request]
 
     def _version(self, side: Side, key: Key) -> str:
         store = self._store(side) if side is Side.VIRTUAL else self._host_store()
@@ -143,6 +149,8 @@ class VerifiedPairs:
         virtual = self._store(Side.VIRTUAL)
         host = self._host_store()
         if len(self._virtual) > len(virtual) and not self._direction.fakes:
-            self._virtual = {key: versions for key, versions in self._virtual.items() if key in virtual}
+            self._virtual = {
+                key: versions for key, versions in self._virtual.items() if key in virtual
+            }
         if host is not None and len(self._host) > len(host):
             self._host = {key: known for key, known in self._host.items() if key in host}

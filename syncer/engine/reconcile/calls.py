@@ -24,12 +24,13 @@ from syncer.clusters.bodies import encoded
 from syncer.engine.reconcile.nulls import with_nulls
 from syncer.translate.alike import covers, of_same_types, same
 
-#: The longest annotation of field names, in characters, of which the parsed form is cached: that of usual objects,
-#: as tenants choose it.
+#: The longest annotation of field names, in characters, that is cached in its parsed form. Usual
+#: objects are below it; tenants choose the length.
 LONGEST_NOTE = 2048
-#: The most labels and annotations of which the names are cached, for the same reason.
+#: Maximum number of labels and annotations of an object whose names are cached, for the same
+#: reason.
 MOST_NAMES = 32
-#: The number of cached ones, which with these two bounds each cache to some 5 MB.
+#: The number of entries of each cache. With the two bounds above, a cache takes at most 5 MB.
 REMEMBERED = 256
 #: A tree of names: the fields that we set. A leaf is 1.
 FieldTree = dict[str, Any]
@@ -93,34 +94,40 @@ def needed(
 ) -> list[Call]:
     """Return the calls that bring the live object (None: there is none) to the state of the write.
 
-    ``create_only`` are fields that count only for a new object. ``verbatim`` is True for a kind of which API
-    servers store null and empty values as they are given: custom resources. Into the fields of their own kinds
-    they write neither null nor an empty list.
+    ``create_only`` are fields that count only for a new object. ``verbatim`` is True for custom
+    resources: API servers store their null and empty values as given, and write neither null nor an
+    empty list into the fields of the built-in kinds.
     """
-    once = _nested(create_only)
     match write.verb:
-        case Verb.APPLY if write.obj["metadata"].get("uid") and (live is None or uid_of(live) != uid_of(write.obj)):
-            return []  # its object is gone already
-        case Verb.APPLY if live is None:
-            noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once, verbatim=verbatim)
-            has_version = "resourceVersion" in noted["metadata"]
-            return [Call(Operation.CREATE, _without_version(noted) if has_version else noted)]
-        case Verb.APPLY if write.create_only:
-            return []
-        case Verb.APPLY if write.tokens:
-            assert live is not None
-            changes = _changes(write, live, NOWHERE, marks, has_status=False, verbatim=verbatim)
-            return changes or [Call(Operation.PATCH, _guarded({}, live))]
         case Verb.APPLY:
-            assert live is not None
-            return _changes(write, live, _nested(exact), marks, has_status=has_status, once=once, verbatim=verbatim)
+            once = _nested(create_only)
+            uid = write.obj["metadata"].get("uid")
+            if uid and (live is None or uid_of(live) != uid):
+                return []  # the object that was meant is gone already
+            if live is None:
+                return [_creation(write, _nested(exact), marks, once=once, verbatim=verbatim)]
+            if write.create_only:
+                return []
+            if write.tokens:
+                changes = _changes(write, live, NOWHERE, marks, has_status=False, verbatim=verbatim)
+                return changes or [Call(Operation.PATCH, _guarded({}, live))]
+            return _changes(
+                write,
+                live,
+                _nested(exact),
+                marks,
+                has_status=has_status,
+                once=once,
+                verbatim=verbatim,
+            )
         case Verb.DELETE:
             if live is None or uid_of(live) != uid_of(write.obj):
                 return []
             return _deletion(write, live, verbatim=verbatim)
         case Verb.BIND:
-            bound = live is None or bool((live.get("spec") or {}).get("nodeName"))
-            return [] if bound else [Call(Operation.BIND, _binding(write))]
+            if live is None or (live.get("spec") or {}).get("nodeName"):
+                return []
+            return [Call(Operation.BIND, _binding(write))]
         case Verb.CONDITIONS:
             return _conditions(write.obj, live)
         case Verb.MERGE:
@@ -132,14 +139,15 @@ def needed(
 
 
 def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
-    """Return the paths below which the other side keeps no fields of its own, unless a write sets
-    others.
+    """Return the paths below which the other side keeps no fields of its own.
 
-    A label or annotation that comes up is such a path: the host determines all of it.
+    A write may set other ones. A label or annotation that comes up is such a path: the host
+    determines all of it.
     """
     if side is Side.HOST:
         return _within(syncer.exact, syncer.down)
-    return (*_within(syncer.exact, syncer.up), *(path for path in syncer.up if metadata_key(path)))
+    metadata_paths = [path for path in syncer.up if metadata_key(path)]
+    return (*_within(syncer.exact, syncer.up), *metadata_paths)
 
 
 @lru_cache(maxsize=1024)
@@ -155,10 +163,21 @@ def _nested(paths: tuple[FieldPath, ...]) -> Nested:
         *parents, last = path_steps(path)
         node: Any = tree
         for step in parents:
-            node = None if node is None else node.setdefault(step, {})
-        if node is not None:
+            node = node.setdefault(step, {})
+            if node is None:
+                break
+        else:
             node[last] = None
     return tree
+
+
+def _creation(write: Write, exact: Nested, marks: Marks, *, once: Nested, verbatim: bool) -> Call:
+    obj = _with_names(write.obj, exact, marks, partial=write.partial, once=once, verbatim=verbatim)
+    metadata = obj["metadata"]
+    if "resourceVersion" in metadata:
+        metadata = {name: value for name, value in metadata.items() if name != "resourceVersion"}
+        obj = {**obj, "metadata": metadata}
+    return Call(Operation.CREATE, obj)
 
 
 def _changes(
@@ -173,9 +192,13 @@ def _changes(
 ) -> list[Call]:
     want = _as_it_is(write.obj, live, once) if once else write.obj
     want = _with_names(want, exact, marks, partial=write.partial, once=once, verbatim=verbatim)
-    before = fields_before(live, marks) if _is_marked(want, marks) else {}
+    before: FieldTree = {}
+    if marks.cluster in labels_of(want):
+        before = fields_before(live, marks)
+
     patch: Obj = {}
-    for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
+    removable = (before.keys() | exact.keys()) & live.keys()
+    for part in want.keys() | removable:
         if part in _IDENTITY:
             continue
         found = live.get(part, _ABSENT)
@@ -192,13 +215,21 @@ def _changes(
         )
         if change is not _SAME:
             patch[part] = change
-    metadata_before = _metadata_before(before, marks)
+
+    status: Obj = {}
+    if has_status and "status" in patch:
+        status["status"] = patch.pop("status")
+
+    metadata_before = before.get("metadata") or {}
+    if before:
+        # The annotation with the names is ours, too: it is removed when it would be empty.
+        annotations_before = {**(metadata_before.get("annotations") or {}), marks.fields: 1}
+        metadata_before = {**metadata_before, "annotations": annotations_before}
     exact_metadata = exact.get("metadata") or NOWHERE
     metadata = _metadata(want["metadata"], live["metadata"], metadata_before, exact_metadata)
-    status = {"status": patch.pop("status")} if has_status and "status" in patch else None
-
     if metadata:
         patch["metadata"] = metadata
+
     version = want["metadata"].get("resourceVersion")
     if marks.fields in (metadata.get("annotations") or ()):
         # A response of ours may have been lost: then the object has fields of ours that this
@@ -236,20 +267,28 @@ def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
             if there is not None:
                 result[step] = there
         elif wanted is None or isinstance(wanted, dict):
-            inner = _as_it_is(wanted or {}, there if isinstance(there, dict) else {}, below)
+            live_below = there if isinstance(there, dict) else {}
+            inner = _as_it_is(wanted or {}, live_below, below)
             if inner:
                 result[step] = inner
     return result
 
 
 def _wanted(want: Obj, name: str, verbatim: bool) -> Any:
-    """Return the wanted value of a field, or ``_ABSENT``: without ``verbatim``, None says nothing about it."""
+    """Return the wanted value of a field, or ``_ABSENT``. Without ``verbatim``, None is absent."""
     value = want.get(name, _ABSENT)
-    return _ABSENT if value is None and not verbatim else value
+    if value is None and not verbatim:
+        return _ABSENT
+    return value
 
 
-def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
-    """Return the merge patch from ``live`` to ``want``, or ``_SAME``; a null that is a value is :data:`NULL` in it."""
+def _difference(
+    want: Any, live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bool
+) -> Any:
+    """Return the merge patch from ``live`` to ``want``, or ``_SAME``.
+
+    In the patch a null that is a value is :data:`~syncer.clusters.codec.NULL`.
+    """
     if same(want, live):
         return _SAME
     if want is _ABSENT:
@@ -257,31 +296,52 @@ def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool
     if isinstance(live, dict) and isinstance(want, dict):
         own = before if isinstance(before, dict) else {}
         return _fields(want, live, own, exact, whole=whole, verbatim=verbatim)
-    if not verbatim and (live is None or live is _ABSENT) and not want and isinstance(want, dict | list):
+    is_absent = live is None or live is _ABSENT
+    if not verbatim and is_absent and not want and isinstance(want, dict | list):
         return _SAME
-    if not whole and covers(want, live, verbatim=verbatim) and not _is_another_list(want, before, verbatim):
-        return _SAME
+    if not whole and covers(want, live, verbatim=verbatim):
+        # Elements of a list have no names to note. Another checksum of their fields shows that a
+        # field may be gone which only we can remove.
+        is_list_of_ours = isinstance(want, list) and isinstance(before, str)
+        if not is_list_of_ours or before == _checksum(want, verbatim):
+            return _SAME
     return with_nulls(want) if verbatim else want
 
 
 def _removal(live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
-    """Return the merge patch that removes what is ours of a value, or ``_SAME``."""
+    """Return the merge patch that removes our part of a value, or ``_SAME``."""
+    is_there = live is not None or verbatim
     if whole:
-        return None if live is not None or verbatim else _SAME
+        return None if is_there else _SAME
+
     is_ours = isinstance(before, dict)
     if isinstance(live, dict) and (exact or is_ours):
-        patch = _fields({}, live, before if is_ours else {}, exact, whole=False, verbatim=verbatim)
-        return None if _empties(patch, live) or (is_ours and not live) else patch
-    return None if before and (live is not None or verbatim) else _SAME
+        own = before if is_ours else {}
+        patch = _fields({}, live, own, exact, whole=False, verbatim=verbatim)
+        if is_ours and not live:
+            return None
+        removes_all = isinstance(patch, dict) and patch.keys() == live.keys()
+        if removes_all and not any(value is not None for value in patch.values()):
+            return None  # an empty mapping left behind may have a meaning
+        return patch
+
+    return None if before and is_there else _SAME
 
 
-def _fields(want: Obj, live: Obj, before: FieldTree, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
+def _fields(
+    want: Obj, live: Obj, before: FieldTree, exact: Nested, *, whole: bool, verbatim: bool
+) -> Any:
     names = set()
     for name, value in want.items():
         found = live.get(name, _ABSENT)
         if value != found or (type(value) is not str and not of_same_types(value, found)):
             names.add(name)
-    names |= (live.keys() if whole else (before.keys() | exact.keys()) & live.keys()) - want.keys()
+
+    removable = live.keys() - want.keys()
+    if not whole:
+        removable &= before.keys() | exact.keys()
+    names |= removable
+
     patch: Obj = {}
     for name in names:
         below = exact.get(name, NOWHERE)
@@ -298,83 +358,79 @@ def _fields(want: Obj, live: Obj, before: FieldTree, exact: Nested, *, whole: bo
     return patch or _SAME
 
 
-def _empties(patch: Any, live: Obj) -> bool:
-    """Return True if a patch removes every field; an empty mapping left behind may have a meaning."""
-    return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
-
-
 def _metadata(want: Obj, live: Obj, before: FieldTree, exact: Nested) -> Obj:
     """Return the changes of labels and annotations; we never change other metadata."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
         ours = want.get(part) or {}
         theirs = live.get(part) or {}
+        if ours == theirs:
+            continue
+        own = before.get(part) or {}
         keys = exact.get(part) or NOWHERE
-        change = (
-            _SAME
-            if ours == theirs
-            else _fields(ours, theirs, before.get(part) or {}, keys, whole=False, verbatim=False)
-        )
+        change = _fields(ours, theirs, own, keys, whole=False, verbatim=False)
         if change is not _SAME:
             patch[part] = change
     return patch
 
 
-def _metadata_before(before: FieldTree, marks: Marks) -> FieldTree:
-    """Return the labels and annotations that we set; the annotation with the names is removed when
-    it would be empty.
-    """
-    metadata = before.get("metadata") or {}
-    if not before:
-        return metadata
-    return {**metadata, "annotations": {**(metadata.get("annotations") or {}), marks.fields: 1}}
-
-
 def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
-    """Return the patch with the uid of the object, so that it can't change another one of the same name."""
-    guard = {"uid": uid_of(live), "resourceVersion": version} if version else {"uid": uid_of(live)}
-    return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
+    """Return the patch with the uid of the object: it can't change another one of the same name."""
+    metadata = {**patch.get("metadata", {}), "uid": uid_of(live)}
+    if version:
+        metadata["resourceVersion"] = version
+    return {**patch, "metadata": metadata}
 
 
 def _deletion(write: Write, live: Obj, *, verbatim: bool) -> list[Call]:
     calls: list[Call] = []
     if write.final_status is not None:
-        change = _difference(write.final_status, live.get("status"), None, NOWHERE, whole=True, verbatim=verbatim)
+        change = _difference(
+            write.final_status, live.get("status"), None, NOWHERE, whole=True, verbatim=verbatim
+        )
         if change is not _SAME:
             version = write.obj["metadata"].get("resourceVersion")
-            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, version)))
-    if not _only_waits_for_finalizers(write, live):
+            body = _guarded({"status": change}, live, version)
+            calls.append(Call(Operation.PATCH_STATUS, body))
+
+    metadata = live["metadata"]
+    has_no_grace = write.grace == 0 and metadata.get("deletionGracePeriodSeconds") == 0
+    only_waits_for_finalizers = has_no_grace and bool(metadata.get("finalizers"))
+    if not only_waits_for_finalizers:
         calls.append(Call(Operation.DELETE, write.obj))
     return calls
-
-
-def _only_waits_for_finalizers(write: Write, live: Obj) -> bool:
-    """Return True if the API server has no more to do for this deletion until the finalizers are gone."""
-    metadata = live["metadata"]
-    return write.grace == 0 and metadata.get("deletionGracePeriodSeconds") == 0 and bool(metadata.get("finalizers"))
 
 
 def _conditions(want: Obj, live: Obj | None) -> list[Call]:
     if live is None:
         return []
-    found = {one.get("type"): one for one in (live.get("status") or {}).get("conditions") or ()}
-    new = [
-        condition
-        for condition in (want.get("status") or {}).get("conditions") or ()
-        if not covers(condition, found.get(condition.get("type")))
-    ]
+    live_conditions = (live.get("status") or {}).get("conditions") or ()
+    found = {condition.get("type"): condition for condition in live_conditions}
+    wanted = (want.get("status") or {}).get("conditions") or ()
+    new = [one for one in wanted if not covers(one, found.get(one.get("type")))]
+    if not new:
+        return []
     body = {"metadata": {"uid": uid_of(live)}, "status": {"conditions": new}}
-    return [Call(Operation.CONDITIONS, body)] if new else []
+    return [Call(Operation.CONDITIONS, body)]
 
 
 def _merge(write: Write, live: Obj | None) -> list[Call]:
     want = write.obj
     if live is None or uid_of(live) != uid_of(want):
         return []
-    missing = {part: _lacking(value, live.get(part)) for part, value in want.items() if part not in _IDENTITY}
-    patch = {part: value for part, value in missing.items() if value is not _SAME}
-    version = live["metadata"].get("resourceVersion") if write.afterwards else None
-    return [Call(Operation.MERGE, _guarded(patch, live, version))] if patch else []
+    patch: Obj = {}
+    for part, value in want.items():
+        if part in _IDENTITY:
+            continue
+        missing = _lacking(value, live.get(part))
+        if missing is not _SAME:
+            patch[part] = missing
+    if not patch:
+        return []
+    version = None
+    if write.afterwards:
+        version = live["metadata"].get("resourceVersion")
+    return [Call(Operation.MERGE, _guarded(patch, live, version))]
 
 
 def _lacking(want: Any, live: Any) -> Any:
@@ -385,11 +441,16 @@ def _lacking(want: Any, live: Any) -> Any:
     if covers(want, live):
         return _SAME
     if isinstance(want, dict) and isinstance(live, dict):
-        found = {name: _lacking(value, live.get(name)) for name, value in want.items()}
-        return {name: value for name, value in found.items() if value is not _SAME} or _SAME
+        fields = {}
+        for name, value in want.items():
+            missing = _lacking(value, live.get(name))
+            if missing is not _SAME:
+                fields[name] = missing
+        return fields or _SAME
     if isinstance(want, list) and isinstance(live, list):
-        there = {item.get("name"): item for item in live}
-        return [item for item in want if not covers(item, there.get(item.get("name")))] or _SAME
+        live_items = {item.get("name"): item for item in live}
+        items = [item for item in want if not covers(item, live_items.get(item.get("name")))]
+        return items or _SAME
     return want
 
 
@@ -397,24 +458,33 @@ def _note(want: Obj, live: Obj | None) -> list[Call]:
     if live is None or uid_of(live) != uid_of(want):
         return []
     found = annotations_of(live)
-    change = {name: value for name, value in annotations_of(want).items() if found.get(name) != value}
-    return [Call(Operation.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
+    wanted = annotations_of(want)
+    change = {name: value for name, value in wanted.items() if found.get(name) != value}
+    if not change:
+        return []
+    patch = {"metadata": {"annotations": change}}
+    return [Call(Operation.PATCH, _guarded(patch, live))]
 
 
 def _revoke(want: Obj, live: Obj | None, marks: Marks, *, verbatim: bool) -> list[Call]:
-    """Return the call that takes out of the live object what the wanted one lacks, as it was when that was decided.
+    """Return the call that removes from the live object the fields that the wanted one lacks.
 
-    Labels and annotations that are put in are noted as ours.
+    It holds only for the version from which that was decided. Added labels and annotations are
+    noted as ours.
     """
     if live is None or uid_of(live) != uid_of(want):
         return []
-    patch = _fields(_without_identity(want), _without_identity(live), {}, NOWHERE, whole=True, verbatim=verbatim)
+    patch = _fields(
+        _without_identity(want), _without_identity(live), {}, NOWHERE, whole=True, verbatim=verbatim
+    )
     body = {} if patch is _SAME else patch
+
     metadata: Obj = {}
     before = fields_before(live, marks)
     noted = dict(before.get("metadata") or {})
     for part in ("labels", "annotations"):
-        left, there = (obj["metadata"].get(part) or {} for obj in (want, live))
+        left = want["metadata"].get(part) or {}
+        there = live["metadata"].get(part) or {}
         change = _fields(left, there, {}, NOWHERE, whole=True, verbatim=False)
         if change is not _SAME:
             metadata[part] = change
@@ -424,9 +494,12 @@ def _revoke(want: Obj, live: Obj | None, marks: Marks, *, verbatim: bool) -> lis
     if noted != (before.get("metadata") or {}):
         note = codec.encode_sorted({**before, "metadata": noted})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), marks.fields: note}
+
     if not body and not metadata:
         return []
-    return [Call(Operation.PATCH, _guarded({**body, "metadata": metadata}, live, want["metadata"]["resourceVersion"]))]
+    version = want["metadata"]["resourceVersion"]
+    revoking = _guarded({**body, "metadata": metadata}, live, version)
+    return [Call(Operation.PATCH, revoking)]
 
 
 def _without_identity(obj: Obj) -> Obj:
@@ -446,17 +519,10 @@ def _binding(write: Write) -> Obj:
 # -- the names of our fields, stored on the object -------------------------------------------------
 
 
-def _is_marked(obj: Obj, marks: Marks) -> bool:
-    return marks.cluster in labels_of(obj)
-
-
-def _without_version(want: Obj) -> Obj:
-    metadata = want["metadata"]
-    return {**want, "metadata": {name: value for name, value in metadata.items() if name != "resourceVersion"}}
-
-
-def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested, verbatim: bool) -> Obj:
-    """Return the object with the annotation that names the fields that it sets, if there are any."""
+def _with_names(
+    want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested, verbatim: bool
+) -> Obj:
+    """Return the object with the annotation that names the fields that it sets, if it sets any."""
     if marks.cluster not in (want["metadata"].get("labels") or ()):
         return want
     tree = _names_of(want, exact, marks, partial=partial, verbatim=verbatim)
@@ -494,16 +560,23 @@ def _read(text: str) -> FieldTree:
     return tree if isinstance(tree, dict) else {}
 
 
-def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool) -> FieldTree:
+def _names_of(
+    want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool
+) -> FieldTree:
     tree: FieldTree = {}
     metadata = want["metadata"]
     labels = tuple(metadata.get("labels") or ())
     annotations = tuple(metadata.get("annotations") or ())
-    are_few = len(labels) + len(annotations) <= MOST_NAMES
-    own = (_metadata_names if are_few else _metadata_names.__wrapped__)(labels, annotations, marks.prefix)
+    if len(labels) + len(annotations) <= MOST_NAMES:
+        own = _metadata_names(labels, annotations, marks.prefix)
+    else:
+        own = _metadata_names.__wrapped__(labels, annotations, marks.prefix)
     if own:
         tree["metadata"] = own
-    for part, value in () if partial else want.items():
+    if partial:
+        return tree
+
+    for part, value in want.items():
         if part not in _IDENTITY and exact.get(part, NOWHERE) is not None:
             names = _tree(value, verbatim)
             if names or verbatim:
@@ -517,23 +590,28 @@ def _without(names: FieldTree, paths: Nested) -> FieldTree:
     for step, below in paths.items():
         found = result.pop(step, None)
         if below is not None and found is not None:
-            left = _without(found, below) if isinstance(found, dict) else found
+            left = found
+            if isinstance(found, dict):
+                left = _without(found, below)
             if left:
                 result[step] = left
     return result
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> FieldTree:
-    """Return the names that aren't marks, and those of marks that go again.
+def _metadata_names(
+    labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str
+) -> FieldTree:
+    """Return the names that aren't marks, and those of marks that are removed again.
 
     Cached, as many objects have the same, so the result must not be changed.
     """
     found = {}
     marks = Marks(prefix)
-    going = (marks.isolated_ingress, marks.isolated_egress)
+    removable = (marks.isolated_ingress, marks.isolated_egress)
     for part, names in (("labels", labels), ("annotations", annotations)):
-        if own := {name: 1 for name in names if not name.startswith(prefix + "/") or name in going}:
+        own = {name: 1 for name in names if not name.startswith(prefix + "/") or name in removable}
+        if own:
             found[part] = own
     return found
 
@@ -546,27 +624,29 @@ def _tree(value: Any, verbatim: bool) -> Any:
     return 1
 
 
-def _is_another_list(want: Any, before: Any, verbatim: bool) -> bool:
-    """Return True if the elements of a list have other fields than those that we set before.
-
-    Elements have no names to note. A checksum of their fields shows that a field may be gone which only we can remove.
-    """
-    return isinstance(want, list) and isinstance(before, str) and before != _checksum(want, verbatim)
-
-
 def _checksum(items: list[Any], verbatim: bool) -> str:
-    """Return a checksum of the fields of a list's elements; a cryptographic hash would take a tenth
-    of the decision about a Service, and who makes two lists collide only misleads their own copy.
+    """Return a checksum of the fields of a list's elements.
+
+    A cryptographic hash would take a tenth of the time of a Service's decision, and tenants who
+    make two lists collide mislead only their own copy.
     """
-    return f"{crc32(codec.encode_sorted(_fields_of(items, verbatim)).encode()):08x}"
+    fields = codec.encode_sorted(_fields_of(items, verbatim))
+    return f"{crc32(fields.encode()):08x}"
 
 
 def _fields_of(value: Any, verbatim: bool) -> Any:
-    """Return the names of all fields with a value; without ``verbatim``, empty fields equal missing ones."""
-    if isinstance(value, dict):
-        return {
-            name: _fields_of(below, verbatim) if isinstance(below, dict | list) else 1
-            for name, below in value.items()
-            if verbatim or below or not (below is None or isinstance(below, dict | list))
-        }
-    return [_fields_of(item, verbatim) for item in value] if isinstance(value, list) else 1
+    """Return the names of all fields with a value.
+
+    Without ``verbatim``, empty fields equal missing ones.
+    """
+    if isinstance(value, list):
+        return [_fields_of(item, verbatim) for item in value]
+    if not isinstance(value, dict):
+        return 1
+    fields = {}
+    for name, below in value.items():
+        is_container = isinstance(below, dict | list)
+        if not verbatim and not below and (below is None or is_container):
+            continue
+        fields[name] = _fields_of(below, verbatim) if is_container else 1
+    return fields

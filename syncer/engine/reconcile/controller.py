@@ -28,11 +28,12 @@ log = get_logger(__name__)
 #: Maximum number of recorded reads of a decision; changes of further objects wake no parked
 #: request.
 MOST_READS = 256
-#: Maximum number of names in an object that lead nowhere yet. Each is looked at on the live host
+#: Maximum number of names in an object that lead nowhere yet. Each is checked on the live host
 #: before the copy is written.
 MOST_VACANT = 64
-#: Bytes of named copies whose marks a decision reads itself. Those of further ones are read in steps
-#: of about so many bytes before the decision is made again: a Pod may name hundreds of large copies.
+#: Bytes of named copies whose marks a decision reads itself. Those of further copies are read in
+#: steps of about so many bytes before the decision is made again: a Pod may name hundreds of large
+#: copies.
 MOST_NAMED = 1 << 20
 #: Longest kind and key in a reason, in characters. API servers check of most names in an object
 #: only that they aren't empty.
@@ -51,12 +52,15 @@ class Vacant(NamedTuple):
     about: "Sequence[BoundSyncer]"
 
     def is_meant(self, host: Obj) -> bool | None:
-        """Return True if an object at the host key stands for the named one; None if that is not known
-        before every controller is ready.
+        """Return True if an object at the host key stands for the named one.
+
+        None if that is not known before every controller is ready.
         """
-        if any(each.match(self.key, host).is_meant for each in self.about):
-            return True
-        return False if all(each.ready for each in self.about) else None
+        for controller in self.about:
+            if controller.match(self.key, host).is_meant:
+                return True
+        are_all_ready = all(controller.ready for controller in self.about)
+        return False if are_all_ready else None
 
 
 class Read(NamedTuple):
@@ -67,8 +71,8 @@ class Read(NamedTuple):
 
     store: SideInformer
     key: Key
-    #: The resourceVersion, the uid, and the bytes of JSON, as an object that is quarantined keeps its version; None if
-    #: the object did not exist.
+    #: The resourceVersion, the uid, and the bytes of JSON; None if the object did not exist. The
+    #: version is not enough, as an object that is quarantined keeps it.
     state: tuple[str, str, int] | None
 
     @classmethod
@@ -86,7 +90,7 @@ def _state(entry: Entry | None) -> tuple[str, str, int] | None:
 
 
 class NamedCopy(NamedTuple):
-    """A copy that an object names: the controller of its kind, the virtual key, and the host key."""
+    """A copy that an object names: the controller of its kind, its virtual and its host key."""
 
     controller: "BoundSyncer"
     key: Key
@@ -103,21 +107,25 @@ class NamedCopy(NamedTuple):
 
 
 class CheckedCopy(NamedTuple):
-    """Whether a named copy is the right one, and the entry of the host object that was looked at."""
+    """Whether a named copy is the right one, and the entry of the host object that was checked."""
 
     entry: Entry | None
     is_meant: bool
 
 
 class Match(NamedTuple):
-    """Whether a host object stands for a virtual one, and the objects that were read to find out."""
+    """Whether a host object stands for a virtual one, and the objects that were read for that."""
 
     is_meant: bool
     reads: Sequence[Read] = ()
 
 
-#: What is known of the named copies that an earlier decision about the same request left unread.
+#: The checked copies that an earlier decision about the same request left unread.
 CheckedCopies = Mapping[NamedCopy, CheckedCopy]
+
+
+def _unknown_minor(side: Side) -> int:
+    return 0
 
 
 class Reads:
@@ -143,7 +151,7 @@ class Reads:
         references: References,
         controllers: "Mapping[str, BoundSyncer]",
         known: CheckedCopies | None = None,
-        minor: Callable[[Side], int] = lambda side: 0,
+        minor: Callable[[Side], int] = _unknown_minor,
     ) -> None:
         self._informers = informers
         self._references = references
@@ -152,7 +160,8 @@ class Reads:
         #: Whether copies are the named ones, as found before; None: a decision reads all by itself.
         self._known = known
         self._room = MOST_NAMED
-        #: Named copies that the decision hasn't read, and took for the right ones: it is to be made again.
+        #: Named copies that the decision hasn't read, and took for the right ones. It is then made
+        #: again.
         self.unread: list[NamedCopy] = []
         #: The objects that the decision read besides its own two, in order.
         self.noted: list[Read] = []
@@ -181,10 +190,12 @@ class Reads:
         return self._informers.store(side, resource).indexer.keys(index, value)
 
     def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
-        """Return what the index function yielded for the object of a key."""
+        """Return the values that the index function yielded for the object of a key."""
         return self._informers.store(side, resource).indexer.of(index, key)
 
-    def resolve(self, resource: Resource, key: Key, host_key: Key, *, comes_later: bool = False) -> None:
+    def resolve(
+        self, resource: Resource, key: Key, host_key: Key, *, comes_later: bool = False
+    ) -> None:
         """Check that a name in a copy leads to nothing but the object that the tenant means.
 
         A name that only this virtual cluster's objects have on the host may lead to nothing yet:
@@ -209,15 +220,20 @@ class Reads:
 
         is_same = host_key.name == key.name
         if comes_later and not is_same:
-            return  # an earlier object of that name, which the host made, is as unmarked as the host's own
+            # The host may have made an earlier object of that name, as unmarked as its own ones.
+            return
 
         named = f"{resource.kind} {key}"[:LONGEST_NAMED]
         if is_same and not (comes_later or self._references.maker(resource, key)):
             if not controllers:
-                why = f"it names the {named}, and no {resource.kind} is synced: the host's own would be meant"
+                why = (
+                    f"it names the {named}, and no {resource.kind} is synced:"
+                    " the host's own would be meant"
+                )
                 raise Refused(why, reason="ReferenceUnsynced")
             why = f"it names the {named}, which has no copy on the host yet"
-            raise NotYet(why, on=ObjectRef(Side.HOST, controllers[0].syncer.host_resource, host_key))
+            missing = ObjectRef(Side.HOST, controllers[0].syncer.host_resource, host_key)
+            raise NotYet(why, on=missing)
 
         if controllers:
             host_resource = controllers[0].syncer.host_resource
@@ -235,7 +251,8 @@ class Reads:
 
         if self._known is not None:
             entry = store.entry(host_key)
-            self._room -= entry.size if entry is not None else 0
+            if entry is not None:
+                self._room -= entry.size
             if self._room < 0:
                 named = NamedCopy(controller, key, host_key)
                 checked = self._known.get(named)
@@ -250,12 +267,12 @@ class Reads:
         return match.is_meant
 
     def note(self, store: SideInformer, key: Key) -> None:
-        """Note a read of an object: a request that waits is reconciled again when the object changes."""
+        """Note a read of an object: when it changes, a request that waits is reconciled again."""
         if len(self.noted) < MOST_READS:
             self.noted.append(Read.of(store, key))
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Return True if a synced object refers to a virtual object, None if that is not known yet."""
+        """Return True if a synced object refers to a virtual object; None if not known yet."""
         return self._references.of(resource, virtual)
 
     def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
@@ -264,9 +281,12 @@ class Reads:
         for controller in self._controllers.values():
             syncer = controller.syncer
             host_resource = syncer.host_resource
-            if controller.direction.goes_down and (host_resource.group, host_resource.kind) == (group, kind):
+            if not controller.direction.goes_down:
+                continue
+            if host_resource.group == group and host_resource.kind == kind:
                 host_key = partial(syncer.host_key, controller.settings)
-                found.append(CopiedKind(syncer.resource, host_resource, host_key, partial(_named, syncer)))
+                references = partial(_referenced_by, syncer)
+                found.append(CopiedKind(syncer.resource, host_resource, host_key, references))
         return found
 
     def synced(self, resource: Resource) -> bool:
@@ -274,11 +294,14 @@ class Reads:
         return any(each.stands_for(resource) for each in self._controllers.values())
 
     def minor_version(self, side: Side) -> int:
-        """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
+        """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""
         return self._minor(side)
 
     def original(self, host_key: Key) -> Key | None:
-        """Return the virtual key of the object of any kind that has its copy at a host key, or None."""
+        """Return the virtual key of the object that has its copy at a host key, or None.
+
+        The object may be of any kind.
+        """
         return original(self._controllers.values(), host_key)
 
     def leave_out(self, fields: Iterable[str]) -> None:
@@ -291,8 +314,11 @@ def _match(controller: "BoundSyncer", store: SideInformer, key: Key, host_key: K
     settings = controller.settings
     host = store.outline(host_key)
     if host is not None and not settings.marks.is_at_own_key(host, cluster=settings.identity):
-        host = store.get(host_key)  # whether the host made it for the tenant may depend on the whole
-    return Match(False) if host is None else controller.match(key, host)
+        # Whether the host made it for the tenant may depend on the whole object.
+        host = store.get(host_key)
+    if host is None:
+        return Match(False)
+    return controller.match(key, host)
 
 
 def original(controllers: "Iterable[BoundSyncer]", host_key: Key) -> Key | None:
@@ -306,13 +332,16 @@ def original(controllers: "Iterable[BoundSyncer]", host_key: Key) -> Key | None:
         if store is None or not controller.direction.goes_down or store.entry(host_key) is None:
             continue
         copy = store.outline(host_key)
+        if copy is None:
+            continue
         identity = controller.settings.identity
-        if copy is not None and marks.is_ours(copy, cluster=identity, resource=controller.syncer.resource):
+        resource = controller.syncer.resource
+        if marks.is_ours(copy, cluster=identity, resource=resource):
             return marks.virtual_key(copy)
     return None
 
 
-def _named(syncer: Syncer, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+def _referenced_by(syncer: Syncer, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
     """Return the objects that a virtual object of a syncer refers to, or has made on the host."""
     if not isinstance(syncer, Refers):
         return ()
@@ -321,8 +350,9 @@ def _named(syncer: Syncer, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The shared state of a pair's controllers: the settings, the cached objects of both sides, and
-    the time.
+    """The shared state of a pair's controllers.
+
+    The settings, the cached objects of both sides, and the time.
     """
 
     settings: Settings
@@ -331,12 +361,13 @@ class View:
     utcnow: Callable[[], datetime]
     #: The running controllers, by the name of their syncers.
     controllers: "Mapping[str, BoundSyncer]"
-    #: Returns the minor version of Kubernetes 1 of a side's API server, 0 if that is not known.
-    minor: Callable[[Side], int] = lambda side: 0
+    #: Returns the minor version of Kubernetes 1 of a side's API server; 0 if unknown.
+    minor: Callable[[Side], int] = _unknown_minor
 
     def reads(self, known: CheckedCopies | None = None) -> Reads:
-        """Return a reader for a decision; with ``known`` it leaves some named copies unread
-        (:attr:`Reads.unread`).
+        """Return a reader for a decision.
+
+        With ``known`` the reader leaves some named copies unread (:attr:`Reads.unread`).
         """
         return Reads(self.informers, self.references, self.controllers, known, self.minor)
 
@@ -356,10 +387,10 @@ class BoundSyncer:
     syncer: Syncer
     config: Config
     view: View
-    #: Returns the result of the syncer's predicate as the only item, or nothing if it raises. None if
-    #: every object may have a copy.
+    #: Returns the result of the syncer's predicate as the only item, or nothing if it raises. None
+    #: if every object may have a copy.
     predicate: Callable[[Obj], Sequence[bool]] | None
-    #: True if ``authority`` or ``onHostDeletion`` is not the default, so that copies may be written back.
+    #: True if copies may be written back: ``authority`` or ``onHostDeletion`` isn't the default.
     writes_back: bool
     #: The direction of its objects.
     direction: Direction
@@ -395,9 +426,13 @@ class BoundSyncer:
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down
-        # Labels and annotations that patches have written up are no more the tenant's than those that the kind brings
-        # up.
-        patched = {key[1] for patch in self.config.patches.up if (key := metadata_key(patch.path))}
+        # Labels and annotations that patches have written up are no more the tenant's than those
+        # that the kind brings up.
+        patched: set[str] = set()
+        for patch in self.config.patches.up:
+            path = metadata_key(patch.path)
+            if path:
+                patched.add(path[1])
 
         def is_note_or_patched(key: str) -> bool:
             return is_note(key) or key in patched
@@ -407,10 +442,11 @@ class BoundSyncer:
             reserved.add(PUBLIC_LABEL)
             for section in self.settings.sections.values():
                 reserved.update(section.reserved_labels())
+        up = self.syncer.up if goes_down else ()
         return MetadataFilter(
             self.syncer.metadata,
             self.config.metadata,
-            self.syncer.up if goes_down else (),
+            up,
             every=of_every_kind(goes_down=goes_down),
             prefix=self.settings.marks.prefix,
             is_note=is_note_or_patched,
@@ -423,17 +459,18 @@ class BoundSyncer:
         return self.syncer.name
 
     def stands_for(self, resource: Resource) -> bool:
-        """Return True if the syncer's virtual objects are of this resource, and have host objects."""
+        """Return True if the syncer has host objects for virtual objects of this resource."""
         return self.direction.by_host and self.syncer.resource == resource
 
     @property
     def is_among_copies(self) -> bool:
-        """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
+        """Return True if its host objects are only in the namespaces that copies are put in."""
         return self.direction.is_among_copies(self.settings)
 
     def match(self, key: Key, host: Obj) -> Match:
-        """Return whether a host object stands for the virtual object of this key: it is its copy, or
-        the host made it for the tenant.
+        """Return whether a host object stands for the virtual object of this key.
+
+        It is its copy, or the host made it for the tenant.
         """
         marks = self.settings.marks
         if marks.is_at_own_key(host, cluster=self.settings.identity):
@@ -466,16 +503,20 @@ class BoundSyncer:
         """Return the request for a virtual key."""
         return SyncRequest(self.view.settings.cluster, self.syncer.name, key, host_key)
 
-    def context(self, reads: Reads | None = None, host_key: Callable[[Settings, Key], Key] | None = None) -> Context:
+    def context(
+        self, reads: Reads | None = None, host_key: Callable[[Settings, Key], Key] | None = None
+    ) -> Context:
         """Return the syncer's context, as of now; ``host_key`` replaces that of the syncer."""
         syncer = self.syncer
         view = self.view
+        if reads is None:
+            reads = view.reads()
         return Context(
             settings=view.settings,
             config=self.config,
             resource=syncer.resource,
             host_resource=syncer.host_resource,
-            reader=reads if reads is not None else view.reads(),
+            reader=reads,
             now=view.utcnow(),
             translate=host_key or syncer.host_key,
             metadata=self.metadata,
@@ -498,7 +539,7 @@ class BoundSyncer:
 
 
 def safely(cluster: str, syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function of a syncer, so that its exceptions don't stop the watch that feeds every syncer."""
+    """Wrap a function of a syncer, so that its exceptions don't end the watch of every syncer."""
     logged = False
 
     def safe(*arguments: Any) -> Any:

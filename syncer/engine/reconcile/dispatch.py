@@ -9,10 +9,12 @@ from syncer.api.optional_roles import AroundReconcile, Excludes
 from syncer.engine.reconcile.plan import Observed
 
 
-def dispatch(observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]] = ()) -> Decision:
+def dispatch(
+    observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]] = ()
+) -> Decision:
     """Call a syncer about its two objects, between its ``reconcile_start`` and ``reconcile_end``.
 
-    ``substitutes`` may decide instead of a role that is to be called; the first decision counts.
+    ``substitutes`` may decide instead of a role; the first decision counts.
 
     Raises:
         Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
@@ -34,7 +36,9 @@ def dispatch(observed: Observed, substitutes: Sequence[Callable[[Observed], Deci
         syncer.reconcile_end(ctx, key, error)
 
 
-def _decided(observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]]) -> Decision:
+def _decided(
+    observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]]
+) -> Decision:
     ctx = observed.ctx
     key = observed.request.key
     virtual = observed.virtual
@@ -45,7 +49,8 @@ def _decided(observed: Observed, substitutes: Sequence[Callable[[Observed], Deci
     if isinstance(syncer, Excludes):
         reason = _excluded(syncer, ctx, virtual, host)
         if reason:
-            # Its tenant may have an object excluded, which doesn't keep the copy of one that isn't selected.
+            # A tenant can have an object excluded, but can't so keep the copy of an object that
+            # isn't selected.
             instead = None
             if host is not None and ctx.marks.virtual_key(host) == key:
                 instead = _first(observed, substitutes)
@@ -66,7 +71,9 @@ def _decided(observed: Observed, substitutes: Sequence[Callable[[Observed], Deci
     return decision
 
 
-def _first(observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]]) -> Decision | None:
+def _first(
+    observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]]
+) -> Decision | None:
     """Return the first decision of the substitutes; None if they leave it to the syncer."""
     for substitute in substitutes:
         instead = substitute(observed)

@@ -12,6 +12,7 @@ from syncer.clusters import codec
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep, holders
+from syncer.engine.reconcile.patch_fields import Change, changes
 from syncer.translate.alike import same
 from syncer.translate.three_way import ABSENT
 
@@ -20,15 +21,6 @@ LONGEST_VALUE = 120
 #: Fields of a Secret whose values are shown; of all others only names and sizes.
 _OPEN = ("type", "immutable")
 _plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A path, its wanted value, and its live value."""
-
-    path: tuple[PathStep, ...]
-    wanted: Any
-    found: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,7 @@ class Drift:
     changes: tuple[Change, ...] = ()
     #: The uid of the live object; ``""`` if there is none.
     uid: str = ""
-    #: True if it is what a copy grants and no longer may: no policy leaves it, and nothing holds its repair.
+    #: True if a copy grants more than it may: no policy leaves it, and nothing holds its repair.
     revokes: bool = False
 
     @property
@@ -71,29 +63,37 @@ def drifts(
         notes: Annotations that only record the fields that we set; a change of these is no drift.
     """
     needed = list(calls)
-    pairs = [pair for call in needed for pair in _of(call, live or {}, owner)]
+    pairs: list[tuple[DriftClass, Change | None]] = []
+    for call in needed:
+        pairs += _of(call, live or {}, owner)
     if write.tokens and live is not None and needed:
         pairs.append(("field", None))  # the tokens are only created with the patch
+
     # Notes are drift only where there is nothing else.
-    without_notes = [(kind, change) for kind, change in pairs if change is None or change.path[-1] not in notes]
+    without_notes = []
+    for kind, change in pairs:
+        if change is None or change.path[-1] not in notes:
+            without_notes.append((kind, change))
 
     found: dict[DriftClass, list[Change]] = {}
     for kind, change in without_notes or pairs:
         of_class = found.setdefault(kind, [])
         if change is not None:
             of_class.append(change)
+
     key = key_of(write.obj)
     uid = uid_of(live) if live else ""
-    return [
-        Drift(kind, write.side, resource, key, tuple(changes), uid, write.revokes) for kind, changes in found.items()
-    ]
+    all_drift = []
+    for kind, of_kind in found.items():
+        drift = Drift(kind, write.side, resource, key, tuple(of_kind), uid, write.revokes)
+        all_drift.append(drift)
+    return all_drift
 
 
 def other_owner(virtual: Obj | None, host: Obj | None, *, uid_mark: str) -> Change | None:
-    """Return the difference in uid if the host object is the copy of another virtual object;
-    otherwise None.
+    """Return the difference in uid if the host object is the copy of another virtual object.
 
-    ``uid_mark`` is the annotation with the uid.
+    Otherwise None. ``uid_mark`` is the annotation with the uid.
     """
     if virtual is None or host is None:
         return None
@@ -108,14 +108,18 @@ def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClas
         case Operation.CREATE:
             yield "missing", None
         case Operation.DELETE:
-            yield ("wrongOwner" if owner else "orphan"), owner
+            if owner:
+                yield "wrongOwner", owner
+            else:
+                yield "orphan", None
         case Operation.BIND:
             node = (live.get("spec") or {}).get("nodeName", ABSENT)
             yield "status", Change(("spec", "nodeName"), call.body["target"]["name"], node)
         case Operation.CONDITIONS:
-            yield from (("status", change) for change in _of_conditions(call.body, live))
+            for change in _of_conditions(call.body, live):
+                yield "status", change
         case Operation.PATCH | Operation.PATCH_STATUS | Operation.MERGE:
-            for change in changes(call.body, live):
+            for change in differences(call.body, live):
                 yield _class_of(change.path), change
 
 
@@ -131,58 +135,47 @@ def _class_of(path: tuple[PathStep, ...]) -> DriftClass:
 
 def patch_of(body: Obj) -> Obj:
     """Return the fields that a patch changes, without the preconditions in its metadata."""
-    metadata = {name: part for name, part in body.get("metadata", {}).items() if name in ("labels", "annotations")}
-    rest = {name: part for name, part in body.items() if name != "metadata"}
-    return {**rest, "metadata": metadata} if metadata else rest
+    fields = dict(body)
+    metadata = fields.pop("metadata", {})
+    changed = {name: part for name, part in metadata.items() if name in ("labels", "annotations")}
+    if changed:
+        fields["metadata"] = changed
+    return fields
 
 
-def changes(body: Obj, live: Obj) -> Iterator[Change]:
-    """Yield the paths that a merge patch changes; in lists of the same length those of the elements."""
-    for name, value in patch_of(body).items():
-        yield from _patched(value, live.get(name, ABSENT), (name,))
+def differences(patch: Obj, live: Obj) -> Iterator[Change]:
+    """Yield the fields that a merge patch changes.
 
-
-def _patched(wanted: Any, found: Any, path: tuple[PathStep, ...]) -> Iterator[Change]:
-    if wanted is None:
-        if found is not ABSENT:
-            yield Change(path, ABSENT, found)
-    elif isinstance(wanted, dict) and (isinstance(found, dict) or path[0] == "metadata"):
-        below = found if isinstance(found, dict) else {}
-        for name, value in wanted.items():
-            yield from _patched(value, below.get(name, ABSENT), (*path, name))
-    elif isinstance(wanted, list) and isinstance(found, list):
-        yield from _elements(wanted, found, path)
-    elif not same(wanted, found):
-        yield Change(path, wanted, found)
-
-
-def _elements(wanted: list[Any], found: list[Any], path: tuple[PathStep, ...]) -> Iterator[Change]:
-    """Yield the changed fields of a list's elements: a list is written whole, but seldom changes as
-    a whole.
+    In lists of the same length these are the fields of their elements. A wanted value of ``ABSENT``
+    stands for a field that the patch removes.
     """
-    pairs = list(zip(wanted, found, strict=False))
-    if len(wanted) != len(found) or not all(isinstance(one, dict) and isinstance(two, dict) for one, two in pairs):
-        yield Change(path, wanted, found)
-        return
-    for index, (one, two) in enumerate(pairs):
-        for name, value in one.items():
-            if value is not None:
-                yield from _patched(value, two.get(name, ABSENT), (*path, index, name))
+    for change in changes(patch_of(patch), live):
+        wanted = change.wanted
+        found = change.found
+        # Two lists are only yielded if they differ.
+        are_lists = isinstance(wanted, list) and isinstance(found, list)
+        if wanted is None:
+            if found is not ABSENT:
+                yield Change(change.path, ABSENT, found)
+        elif are_lists or not same(wanted, found):
+            yield change
 
 
 def _of_conditions(body: Obj, live: Obj) -> Iterator[Change]:
-    found = {one.get("type"): one for one in (live.get("status") or {}).get("conditions") or ()}
-    for one in body["status"]["conditions"]:
-        kind = str(one.get("type"))
-        yield Change(("status", "conditions", kind), one, found.get(kind, ABSENT))
+    live_conditions = (live.get("status") or {}).get("conditions") or ()
+    found = {condition.get("type"): condition for condition in live_conditions}
+    for condition in body["status"]["conditions"]:
+        kind = str(condition.get("type"))
+        yield Change(("status", "conditions", kind), condition, found.get(kind, ABSENT))
 
 
 # -- managers --------------------------------------------------------------------------------------
 
 
 def changed_by(live: Obj, path: tuple[PathStep, ...]) -> FieldManager | None:
-    """Return the last other manager of a path, from the ``managedFields`` of a live object; None if
-    not recorded.
+    """Return the last other manager of a path, from the ``managedFields`` of a live object.
+
+    None if it is not recorded.
     """
     for manager in holders(live, path):
         if manager.name != FIELD_MANAGER:
@@ -190,7 +183,7 @@ def changed_by(live: Obj, path: tuple[PathStep, ...]) -> FieldManager | None:
     return None
 
 
-# -- for people ------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 
 def path_text(path: tuple[PathStep, ...]) -> str:
@@ -199,10 +192,12 @@ def path_text(path: tuple[PathStep, ...]) -> str:
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
-        elif _plain(step):
-            text += f".{step}" if text else step
-        else:
+        elif not _plain(step):
             text += f"[{codec.encode(step).decode()}]"
+        elif text:
+            text += f".{step}"
+        else:
+            text = step
     return text
 
 
@@ -219,17 +214,24 @@ def value_text(value: Any, *, hidden: bool = False) -> str:
 
 
 def is_hidden(resource: Resource, path: tuple[PathStep, ...], prefix: str) -> bool:
-    """Return True if the values of a path must not be shown: in Secrets all but the type, labels
-    and marks.
+    """Return True if the values of a path must not be shown.
+
+    In Secrets these are all values but the type, labels and marks.
     """
-    if (resource.kind, resource.group) != ("Secret", "") or path[0] in _OPEN:
+    is_secret = resource.kind == "Secret" and resource.group == ""
+    if not is_secret or path[0] in _OPEN:
         return False
-    if path[0] != "metadata" or path[1:2] != ("annotations",):
-        return path[:2] != ("metadata", "labels")
-    return not (len(path) > 2 and str(path[2]).startswith(prefix + "/"))
+    if path[:2] == ("metadata", "labels"):
+        return False
+    if path[:2] != ("metadata", "annotations"):
+        return True
+    is_mark = len(path) > 2 and str(path[2]).startswith(prefix + "/")
+    return not is_mark
 
 
 def _size(value: Any) -> int:
     if isinstance(value, Mapping):
         return sum(_size(each) for each in value.values())
-    return len(value if isinstance(value, str) else codec.encode(value))
+    if isinstance(value, str):
+        return len(value)
+    return len(codec.encode(value))

@@ -7,6 +7,7 @@ its index. A field with nothing below it is held as a whole.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from syncer.api.objects import Obj
@@ -18,17 +19,21 @@ PathStep = str | int
 
 @dataclass(frozen=True, slots=True)
 class FieldManager:
-    """A manager, with the operation (``Update`` or ``Apply``), the time (RFC 3339), and the subresource."""
+    """A manager of fields."""
 
     name: str
+    #: ``Update`` or ``Apply``.
     operation: str = ""
+    #: The time of its last write (RFC 3339).
     time: str = ""
     subresource: str = ""
 
 
 def holders(live: Obj, path: Sequence[PathStep]) -> list[FieldManager]:
     """Return the managers that hold a field or a part of it, the latest first."""
-    return _latest_first(entry for entry in _entries(live) if _holds(entry.get("fieldsV1"), live, path))
+    return _latest_first(
+        entry for entry in _entries(live) if _holds(entry.get("fieldsV1"), live, path)
+    )
 
 
 def writers(live: Obj) -> list[FieldManager]:
@@ -42,11 +47,16 @@ def _entries(live: Obj) -> list[Mapping[str, Any]]:
 
 
 def _latest_first(entries: Any) -> list[FieldManager]:
-    managers = [
-        FieldManager(*(str(entry.get(name) or "") for name in ("manager", "operation", "time", "subresource")))
-        for entry in entries
-    ]
-    return sorted(managers, key=lambda manager: manager.time, reverse=True)
+    managers = []
+    for entry in entries:
+        manager = FieldManager(
+            name=str(entry.get("manager") or ""),
+            operation=str(entry.get("operation") or ""),
+            time=str(entry.get("time") or ""),
+            subresource=str(entry.get("subresource") or ""),
+        )
+        managers.append(manager)
+    return sorted(managers, key=attrgetter("time"), reverse=True)
 
 
 def _holds(fields: Any, live: Any, path: Sequence[PathStep]) -> bool:

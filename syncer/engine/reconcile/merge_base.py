@@ -1,9 +1,8 @@
-"""The merge base: hashes of the last wanted state, in an annotation of the host copy, so that it
-survives a restart.
+"""The merge base: hashes of the last wanted state, in an annotation of the host copy.
 
-It tells a manual edit on the host from a change that has to go down, and which side has changed a
-field that both may. Only kinds that need it have it. It contains no values, as annotations are
-shown where values are not.
+So it survives a restart. It distinguishes a manual edit on the host from a change that has to go
+down, and shows which side has changed a field that both may change. Only kinds that need it have
+it. It contains no values, as annotations are shown where values are not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +39,9 @@ class Base:
 
 def read(obj: Obj | None, marks: Marks) -> Base | None:
     """Return the base of an object; None if it has none, or an unreadable one."""
-    return _parsed(annotations_of(obj).get(marks.base) if obj is not None else None)
+    if obj is None:
+        return None
+    return _parsed(annotations_of(obj).get(marks.base))
 
 
 def _parsed(text: str | None) -> Base | None:
@@ -54,15 +55,20 @@ def _parsed(text: str | None) -> Base | None:
         return None
     want = found.get("want", "")
     ups = found.get("ups", 0)
+    if not isinstance(want, str) or not isinstance(ups, int):
+        return None
     both = found.get("both", {})
     earlier = found.get("earlier", {})
-    can_be_read = _is_deep(both) and _is_deep(earlier) and isinstance(want, str) and isinstance(ups, int)
-    return Base(want, both, ups, earlier) if can_be_read else None
+    if not _is_tree(both) or not _is_tree(earlier):
+        return None
+    return Base(want, both, ups, earlier)
 
 
-def _is_deep(value: Any) -> bool:
-    """Return True for a mapping to strings and to such mappings; a tenant may have written anything."""
-    return isinstance(value, dict) and all(isinstance(below, str) or _is_deep(below) for below in value.values())
+def _is_tree(value: Any) -> bool:
+    """Return True for a mapping to strings and to such mappings; tenants may write anything."""
+    if not isinstance(value, dict):
+        return False
+    return all(isinstance(below, str) or _is_tree(below) for below in value.values())
 
 
 def written(obj: Obj, base: Base, marks: Marks) -> Obj:
@@ -74,40 +80,47 @@ def written(obj: Obj, base: Base, marks: Marks) -> Obj:
 
 def _text(base: Base) -> str:
     parts = {"want": base.want, "both": base.both, "ups": base.ups, "earlier": base.earlier}
-    return codec.encode_sorted({name: value for name, value in parts.items() if value})
+    used = {name: value for name, value in parts.items() if value}
+    return codec.encode_sorted(used)
 
 
 def without(text: str | None, before: str | None, fields: Iterable[Sequence[str]]) -> str | None:
-    """Return the base to store when some fields are not written: for these it keeps the previous
-    hashes.
+    """Return the base to store when some fields are not written.
 
-    None if that is impossible; then nothing is stored.
+    For these fields it keeps the previous hashes. None if that is impossible; then nothing is
+    stored.
+
+    Args:
+        text: The base to store if all fields were written.
+        before: The stored base.
+        fields: The paths of the fields that are not written.
     """
     new = _parsed(text)
     old = _parsed(before)
     if new is None or old is None or new.ups != old.ups:
         return None
     both: Any = new.both
-    for names in fields:
+    for field_names in fields:
+        names = list(field_names)
         for path in new.both.keys() | old.both.keys():
-            steps = _steps(path)
-            if list(names[: len(steps)]) == steps:
-                both = _put_back(both, old.both, (path, *names[len(steps) :]))
-            elif steps[: len(names)] == list(names):
-                both = _put_back(both, old.both, (path,))
-    return _text(replace(new, want=old.want, both=both)) if _is_deep(both) else None
-
-
-def _steps(path: str) -> list[str]:
-    """Return the steps of a path, or the text itself if it is unreadable: someone may have edited it."""
-    try:
-        return [*path_steps(path)]
-    except ValueError:
-        return [path]
+            try:
+                steps = list(path_steps(path))
+            except ValueError:
+                steps = [path]  # unreadable: someone may have edited it
+            is_below_path = names[: len(steps)] == steps
+            is_above_path = steps[: len(names)] == names
+            if is_below_path:
+                rest = names[len(steps) :]
+                both = _put_back(both, old.both, [path, *rest])
+            elif is_above_path:
+                both = _put_back(both, old.both, [path])
+    if not _is_tree(both):
+        return None
+    return _text(replace(new, want=old.want, both=both))
 
 
 def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:
-    """Return the tree with the old value at these steps; None if the two don't have the same shape."""
+    """Return the tree with the old value at these steps; None if the two have different shapes."""
     if not steps:
         return old
     if not isinstance(tree, Mapping) or not isinstance(old, Mapping):
@@ -115,7 +128,8 @@ def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:
     first, *rest = steps
     if first not in old:
         return {name: below for name, below in tree.items() if name != first}
-    return {**tree, first: _put_back(tree.get(first, {}), old[first], rest)}
+    below = _put_back(tree.get(first, {}), old[first], rest)
+    return {**tree, first: below}
 
 
 def want_of(write: Write, virtual: Obj | None, marks: Marks) -> str:
@@ -125,8 +139,12 @@ def want_of(write: Write, virtual: Obj | None, marks: Marks) -> str:
     """
     metadata = dict(write.obj["metadata"])
     metadata.pop("resourceVersion", None)
-    if annotations := metadata.get("annotations"):
-        metadata["annotations"] = {name: text for name, text in annotations.items() if name != marks.base}
+    annotations = metadata.get("annotations")
+    if annotations:
+        wanted = dict(annotations)
+        wanted.pop(marks.base, None)
+        metadata["annotations"] = wanted
     if write.partial:
-        return digest({"metadata": metadata, "spec": (virtual or {}).get("spec")})
+        spec = (virtual or {}).get("spec")
+        return digest({"metadata": metadata, "spec": spec})
     return digest({**write.obj, "metadata": metadata})

@@ -1,6 +1,7 @@
-"""Nulls that are values: no merge patch can write one, as null removes a field there (RFC 7386). Pure.
+"""Nulls that are values. Pure.
 
-In our merge patches such a null is :data:`~syncer.clusters.codec.NULL`; a patch that has any is sent as a JSON patch
+No merge patch can write one, as null removes a field there (RFC 7386). In our merge patches such a
+null is :data:`~syncer.clusters.codec.NULL`; a patch that has any is sent as a JSON patch
 (RFC 6902).
 """
 
@@ -18,18 +19,22 @@ def with_nulls(value: Any) -> Any:
         return NULL
     if isinstance(value, dict):
         return {name: with_nulls(below) for name, below in value.items()}
-    return [with_nulls(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [with_nulls(item) for item in value]
+    return value
 
 
 def has_nulls(patch: Any) -> bool:
     """Return True if a merge patch writes a null."""
     if isinstance(patch, dict):
         return any(map(has_nulls, patch.values()))
-    return any(map(has_nulls, patch)) if isinstance(patch, list) else patch is NULL
+    if isinstance(patch, list):
+        return any(map(has_nulls, patch))
+    return patch is NULL
 
 
 def json_patch(patch: Obj, live: Obj) -> list[Obj]:
-    """Return the JSON patch that does to a live object what a merge patch says."""
+    """Return the JSON patch that changes a live object as a merge patch would."""
     return list(_operations(patch, live, ()))
 
 
@@ -47,7 +52,7 @@ def _operations(patch: Obj, live: Obj, above: ValuePath) -> Iterator[Obj]:
 
 
 def _without_removals(value: Any) -> Any:
-    """Return what a merge patch makes of a field that is missing."""
+    """Return the value that a merge patch gives to a missing field."""
     if not isinstance(value, dict):
         return value
     return {name: _without_removals(below) for name, below in value.items() if below is not None}

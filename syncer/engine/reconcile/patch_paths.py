@@ -1,13 +1,16 @@
 """The fields that an API call changes, with hashes of the old and new values. Pure."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
 
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, annotations_of
 from syncer.clusters import codec
+from syncer.engine.reconcile import patch_fields
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.nulls import with_nulls
+from syncer.engine.reconcile.patch_fields import Change
+from syncer.translate import three_way
 from syncer.translate.alike import covers
 
 #: The field names from the top; ``()`` is the whole object.
@@ -49,47 +52,60 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[ChangedField]:
     if call.kind not in _PATCHES:
         return []
     body = _unguarded(call.body)
+    found: list[Change] = []
     for depth in DEPTHS:
-        found = list(_fields(body, live, (), depth))
+        found = list(patch_fields.changes(body, live, depth=depth))
         if len(found) <= FIELDS:
             break
-    return [ChangedField(path, _hashed(ours), _hashed(_alike(_found(theirs), ours))) for path, ours, theirs in found]
+    return [_hashes(change) for change in found]
 
 
 def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[ChangedField]:
-    """Return the fields that a create or a merge patch set, and that the object of the reply hasn't got so: the API
-    server rewrote or dropped them. ``verbatim`` is as for :func:`~syncer.engine.reconcile.calls.needed`.
+    """Return the fields that a create or a merge patch set and the reply's object doesn't have so.
 
-    Of a new object only those that were dropped: admission adds to some what a later write may remove, as it taints
-    each Node.
+    The API server rewrote or dropped them. Of a new object only the dropped ones are returned:
+    admission adds to some fields values that a later write may remove, as it taints each Node.
+    ``verbatim`` is as for :func:`~syncer.engine.reconcile.calls.needed`.
     """
     is_new = call.kind is Operation.CREATE
     if is_new:
-        body = _contents(with_nulls(call.body) if verbatim else call.body)
+        obj = with_nulls(call.body) if verbatim else call.body
+        body = _contents(obj)
     elif call.kind in (Operation.PATCH, Operation.PATCH_STATUS):
         body = _unguarded(call.body)
     else:
         return []
-    return [
-        ChangedField(path, _hashed(ours), _hashed(_alike(_found(theirs), ours)))
-        for path, ours, theirs in _fields(body, reply, (), DEPTHS[0])
-        if not _is_met(ours, theirs, verbatim) and (theirs is _NOTHING or not is_new)
-    ]
+
+    fields: list[ChangedField] = []
+    for change in patch_fields.changes(body, reply, depth=DEPTHS[0]):
+        if is_new and change.found is not three_way.ABSENT:
+            continue
+        if not _is_met(change.wanted, change.found, verbatim):
+            fields.append(_hashes(change))
+    return fields
 
 
 def _is_met(ours: Any, theirs: Any, verbatim: bool) -> bool:
     if theirs is None and verbatim:
         return ours is codec.NULL
-    if theirs is _NOTHING or theirs is None:
-        return ours is None or (not verbatim and ours in ({}, []))
-    return covers(ours, with_nulls(theirs) if verbatim else theirs, verbatim=verbatim)
+    if theirs is three_way.ABSENT or theirs is None:
+        if ours is None:
+            return True
+        return not verbatim and ours in ({}, [])
+    found = with_nulls(theirs) if verbatim else theirs
+    return covers(ours, found, verbatim=verbatim)
 
 
 def _contents(obj: Obj) -> Obj:
     """Return the parts of a new object that an API server doesn't set itself."""
-    parts = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}
-    metadata = {name: value for name, value in obj["metadata"].items() if name in ("labels", "annotations")}
-    return {**parts, "metadata": metadata}
+    contents = dict(obj)
+    for name in ("apiVersion", "kind", "status"):
+        contents.pop(name, None)
+    metadata = contents.pop("metadata")
+    contents["metadata"] = {
+        name: value for name, value in metadata.items() if name in ("labels", "annotations")
+    }
+    return contents
 
 
 def wanted(call: Call, path: Path, marks: Marks) -> int:
@@ -101,8 +117,10 @@ def wanted(call: Call, path: Path, marks: Marks) -> int:
         return GONE
     if call.kind is Operation.CREATE and not path:
         return hash(annotations_of(call.body).get(marks.uid, ""))
-    value = _at(call.body, path) if path and call.kind in _PATCHES else _NOTHING
-    return UNKNOWN if value is _NOTHING else _hashed(value)
+    if not path or call.kind not in _PATCHES:
+        return UNKNOWN
+    value = _at(call.body, path)
+    return UNKNOWN if value is three_way.ABSENT else _hashed(value)
 
 
 def without(call: Call, paths: Iterable[Path]) -> Call | None:
@@ -111,64 +129,55 @@ def without(call: Call, paths: Iterable[Path]) -> Call | None:
     for path in paths:
         if not path:
             return None
-        body = body if _at(body, path) is _NOTHING else _cut(body, path)
+        if _at(body, path) is not three_way.ABSENT:
+            body = _cut(body, path)
     return Call(call.kind, body) if _unguarded(body) else None
-
-
-class _Nothing:
-    """Stands for a missing value, since None removes a field in a merge patch."""
-
-
-_NOTHING = _Nothing()
 
 
 def _unguarded(body: Obj) -> Obj:
     """Return the patch without fields that only identify the object."""
     unguarded = dict(body)
-    metadata = {name: value for name, value in (unguarded.pop("metadata", None) or {}).items() if name not in _GUARD}
-    if metadata:
-        unguarded["metadata"] = metadata
+    metadata = unguarded.pop("metadata", None) or {}
+    changed = {name: value for name, value in metadata.items() if name not in _GUARD}
+    if changed:
+        unguarded["metadata"] = changed
     return unguarded
-
-
-def _fields(patch: Obj, live: Any, above: Path, depth: int) -> Iterator[tuple[Path, Any, Any]]:
-    """Yield the fields of a patch down to a depth, each with its new and its live value."""
-    there = live if isinstance(live, dict) else {}
-    for name, value in patch.items():
-        if depth > 1 and value and isinstance(value, dict):
-            yield from _fields(value, there.get(name), (*above, name), depth - 1)
-        else:
-            yield (*above, name), value, there.get(name, _NOTHING)
 
 
 def _at(value: Any, path: Path) -> Any:
     for name in path:
         if not isinstance(value, dict) or name not in value:
-            return _NOTHING
+            return three_way.ABSENT
         value = value[name]
     return value
 
 
-def _alike(theirs: Any, ours: Any) -> Any:
-    """Return the live value, restricted to the fields that the patch touches."""
-    if isinstance(theirs, dict) and isinstance(ours, dict) and ours:
-        return {name: theirs[name] for name in ours if name in theirs}
-    return theirs
+def _cut(body: Obj, path: Path) -> Obj:
+    """Return the patch without a field, and without mappings that are then empty."""
+    name, *below = path
+    rest = {key: value for key, value in body.items() if key != name}
+    if below:
+        left = _cut(body[name], tuple(below))
+        if left:
+            rest[name] = left
+    return rest
 
 
-def _found(value: Any) -> Any:
-    """Return a live value; null is one."""
-    return codec.NULL if value is None else value
+def _hashes(change: Change) -> ChangedField:
+    path = cast("Path", change.path)  # no index is in it: with a depth, a list is one value
+    ours = change.wanted
+    theirs = change.found
+    if theirs is None:
+        theirs = codec.NULL  # a null of a live object is a value
+    elif isinstance(theirs, dict) and isinstance(ours, dict) and ours:
+        # only the fields that the patch touches
+        theirs = {name: theirs[name] for name in ours if name in theirs}
+    return ChangedField(path, _hashed(ours), _hashed(theirs))
 
 
 def _hashed(value: Any) -> int:
     if isinstance(value, str):
         return hash(value)
-    return ABSENT if value is None or value is _NOTHING else hash((codec.encode_sorted(value),))
-
-
-def _cut(body: Obj, path: Path) -> Obj:
-    name, *below = path
-    rest = {key: value for key, value in body.items() if key != name}
-    left = _cut(body[name], tuple(below)) if below else {}
-    return {**rest, name: left} if left else rest
+    if value is None or value is three_way.ABSENT:
+        return ABSENT
+    return hash((codec.encode_sorted(value),))

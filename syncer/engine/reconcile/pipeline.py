@@ -5,7 +5,6 @@ A policy that is disabled for a syncer is not in its pipeline, and so costs noth
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from syncer.api.decision import Decision
 from syncer.api.objects import Side, SyncRequest
@@ -13,7 +12,14 @@ from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import BoundSyncer
-from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite, Results
+from syncer.engine.reconcile.plan import (
+    CallObserver,
+    Deferred,
+    Observed,
+    Plan,
+    PlannedWrite,
+    Results,
+)
 from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
@@ -36,10 +42,8 @@ from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import PODS
 from syncer.translate.patches import Patcher
 
-P = TypeVar("P")
-
-#: Lets the calls of a plan go out now, or returns why not. The text is the version of the original that the request
-#: has just written from; None if it has written nothing yet.
+#: Lets the calls of a plan be sent now, or returns why not. The text is the version of the original
+#: that the request has just written from; None if it has written nothing yet.
 AdmissionGate = Callable[[Plan, str | None], Deferred | None]
 #: Answers a request instead of its syncer, or returns None.
 Answer = Callable[[Observed], Decision | None]
@@ -55,16 +59,18 @@ class Pipeline:
 
     #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
     gates: tuple[AdmissionGate, ...]
-    #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
-    #: virtual object can't be read; None for a syncer whose copies grant nothing, and that has no selector.
+    #: Removes from a copy the parts that are no longer granted, before any other policy, and also
+    #: if the virtual object can't be read. None for a syncer without a selector whose copies grant
+    #: nothing.
     revocation: Answer | None
-    #: Policies that may answer instead of the syncer; the first answer is final. First of all, objects that are too
-    #: large, or can't be read, are refused.
+    #: Policies that may answer instead of the syncer; the first answer is final. The first one
+    #: refuses objects that are too large or can't be read.
     answers: tuple[Answer, ...]
-    #: Policies that may decide instead of the syncer; the first decision is treated as the syncer's own.
+    #: Policies that may decide instead of the syncer; the first decision is treated as the syncer's
+    #: own.
     substitutes: tuple[Answer, ...]
-    #: Policies that may decide instead of a role that is to be called, once exclusions, marks, uids and deletions
-    #: have been looked at; the first decision is treated as the syncer's own.
+    #: Policies that may decide instead of a role, once exclusions, marks, uids and deletions have
+    #: been checked; the first decision is treated as the syncer's own.
     role_substitutes: tuple[Answer, ...]
     #: Policies for every decision.
     decisions: tuple[DecisionPolicy, ...]
@@ -101,12 +107,14 @@ class Policies:
     confirmations: ConfirmationPace
 
 
-def pipelines(controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
-    """Return the pipelines of a controller; ``ownership`` is its policy for ``authority`` and
-    ``onHostDeletion``, None if both have their defaults.
+def pipelines(
+    controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None
+) -> Pipelines:
+    """Return the pipelines of a controller.
 
-    That of the patroller is without the circuit breaker and the drift policy, and counts no new
-    contention, so that all drift is found. It has no gates, as it writes nothing.
+    ``ownership`` is its policy for ``authority`` and ``onHostDeletion``; None if both have their
+    defaults. The pipeline of the patroller is without the circuit breaker and the drift policy, and
+    counts no new contention, so that all drift is found. It has no gates, as it writes nothing.
     """
     return Pipelines(
         requests=_pipeline(controller, policies, patcher, ownership, scan=False),
@@ -115,65 +123,88 @@ def pipelines(controller: BoundSyncer, policies: Policies, patcher: Patcher, own
 
 
 def _pipeline(
-    controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
+    controller: BoundSyncer,
+    policies: Policies,
+    patcher: Patcher,
+    ownership: Ownership | None,
+    *,
+    scan: bool,
 ) -> Pipeline:
-    is_pod = PODS in resources_of(controller.syncer)[1:]
-    binds = _sees_pods(controller)
-    selects = controller.direction.goes_down and controller.config.selector.narrows
-    is_lenient = bool(policies.drift.lenient(controller.name))
-    drop_contended = policies.contention.drop_frozen if scan else policies.contention.drop_contended
+    syncer = controller.syncer
+    goes_down = controller.direction.goes_down
+    selects = goes_down and controller.config.selector.narrows
+    contention = policies.contention
+
+    gates: list[AdmissionGate] = []
+    if not scan:
+        gates += (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit)
+
     revocation = None
-    if controller.direction.goes_down and (selects or isinstance(controller.syncer, Grants)):
+    if goes_down and (selects or isinstance(syncer, Grants)):
         revocation = Revocation(controller, patcher, policies.pause.holds).revoked
+
+    substitutes: list[Answer] = []
+    if goes_down:
+        substitutes.append(leave_to_the_host)
+
+    role_substitutes: list[Answer] = []
+    if selects:
+        role_substitutes.append(deselect)
+
+    decisions: list[DecisionPolicy] = []
+    if patcher.has_any:
+        decisions.append(_patched(patcher))
+    if ownership:
+        decisions.append(ownership.apply_owners)
+    if PODS in resources_of(syncer)[1:]:
+        decisions.append(guard_pod_start)
+    # Without host namespaces of its own, a tenant's namespaces decide where the copies are put.
+    is_free = controller.settings.names.host_namespaces() is None
+    if is_free and goes_down and syncer.host_resource.namespaced:
+        decisions.append(policies.homes.hold_back)
+
+    deletions: list[DecisionPolicy] = [add_preconditions, delay_unconfirmed_deletions]
+    if not scan:
+        deletions.append(policies.breaker.admit)
+
+    calls: list[CallPolicy] = []
+    sent: list[CallObserver] = []
+    stores = (*controller.stores, *controller.extras)
+    sees_pods = any(store.side is Side.VIRTUAL and store.resource == PODS for store in stores)
+    if sees_pods:
+        calls.append(policies.bound_pods.drop_bound)
+        sent.append(policies.bound_pods.sent)
+    is_lenient = bool(policies.drift.lenient(controller.name))
+    if is_lenient and not scan:
+        calls.append(policies.drift.drop_tolerated)
+    if contention.is_on:
+        drop_contended = contention.drop_frozen if scan else contention.drop_contended
+        calls.append(drop_contended)
+    calls.append(policies.futile.drop_futile)
+    if _merges(syncer):
+        calls.append(policies.refusals.drop_refused)
+
+    sent += (policies.futile.answered, policies.write_pace.sent)
+    if contention.is_on:
+        sent.append(contention.sent)
+    settled = (policies.drift.settled,) if is_lenient else ()
     return Pipeline(
-        gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
+        gates=tuple(gates),
         revocation=revocation,
         answers=(refuse_unreadable, policies.pause.answer, refuse_other_key),
-        substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
-        role_substitutes=(deselect,) if selects else (),
-        decisions=_those_on(
-            _patched(patcher) if patcher.has_any else None,
-            ownership.apply_owners if ownership else None,
-            guard_pod_start if is_pod else None,
-            policies.homes.hold_back if _chooses_homes(controller) else None,
-        ),
-        deletions=_those_on(
-            add_preconditions,
-            delay_unconfirmed_deletions,
-            None if scan else policies.breaker.admit,
-        ),
-        calls=_those_on(
-            policies.bound_pods.drop_bound if binds else None,
-            policies.drift.drop_tolerated if is_lenient and not scan else None,
-            drop_contended if policies.contention.is_on else None,
-            policies.futile.drop_futile,
-            policies.refusals.drop_refused if _merges(controller.syncer) else None,
-        ),
+        substitutes=tuple(substitutes),
+        role_substitutes=tuple(role_substitutes),
+        decisions=tuple(decisions),
+        deletions=tuple(deletions),
+        calls=tuple(calls),
         results=Results(
-            sent=_those_on(
-                policies.bound_pods.sent if binds else None,
-                policies.futile.answered,
-                policies.write_pace.sent,
-                policies.contention.sent if policies.contention.is_on else None,
-            ),
-            frozen=(policies.contention.freeze,),
-            named=(policies.contention.report,),
-            settled=(policies.drift.settled,) if is_lenient else (),
+            sent=tuple(sent),
+            frozen=(contention.freeze,),
+            named=(contention.report,),
+            settled=settled,
             refused=(policies.refusals.note,),
         ),
     )
-
-
-def _chooses_homes(controller: BoundSyncer) -> bool:
-    """Return True if a tenant's namespaces decide in which host namespaces the copies are put."""
-    is_free = controller.settings.names.host_namespaces() is None
-    return is_free and controller.direction.goes_down and controller.syncer.host_resource.namespaced
-
-
-def _sees_pods(controller: BoundSyncer) -> bool:
-    """Return True if a syncer has virtual Pods, which it may bind."""
-    stores = (*controller.stores, *controller.extras)
-    return any(store.side is Side.VIRTUAL and store.resource == PODS for store in stores)
 
 
 def _merges(syncer: Syncer) -> bool:
@@ -187,10 +218,8 @@ def _merges(syncer: Syncer) -> bool:
 
 def _patched(patcher: Patcher) -> DecisionPolicy:
     def patch(observed: Observed, decision: Decision) -> Decision:
-        return patcher.apply(decision, ctx=observed.ctx, virtual=observed.virtual, host=observed.host)
+        return patcher.apply(
+            decision, ctx=observed.ctx, virtual=observed.virtual, host=observed.host
+        )
 
     return patch
-
-
-def _those_on(*policies: P | None) -> tuple[P, ...]:
-    return tuple(policy for policy in policies if policy is not None)

@@ -1,4 +1,4 @@
-"""The plan of a request: the decision, the API calls that it takes, and the objects that were read."""
+"""The plan of a request: the decision, its API calls, and the objects that were read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +15,12 @@ from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vac
 
 @dataclass(frozen=True, slots=True)
 class PostponedFields:
-    """The fields of a write that are held back: the reason, for how many more seconds, and True if that is news."""
+    """The fields of a write that are held back for a time."""
 
     reason: str
+    #: Seconds until they are written.
     after: float
+    #: True if the reason hasn't been reported yet.
     new: bool
 
 
@@ -43,10 +45,13 @@ class Frozen:
 
     @property
     def field(self) -> str:
-        """The path for people, ``metadata.labels["example.org/team"]``; ``""`` is the whole object."""
+        """The path as text: ``metadata.labels["example.org/team"]``; ``""`` is the whole object."""
         text = ""
         for name in self.path:
-            text += f".{name}" if name.isidentifier() else f'["{name}"]'
+            if name.isidentifier():
+                text += f".{name}"
+            else:
+                text += f'["{name}"]'
         return text.removeprefix(".")
 
 
@@ -92,7 +97,8 @@ class PlannedWrite(NamedTuple):
     calls: Sequence[Call] = ()
     #: Fields that are left out of the calls.
     frozen: Sequence[Frozen] = ()
-    #: The refusal of the same write before, because of which its calls are left out; None if there is none.
+    #: An earlier refusal of the same write, because of which its calls are left out; None if there
+    #: is none.
     refused: PostponedFields | None = None
 
 
@@ -101,21 +107,25 @@ class ServerAnswer(NamedTuple):
 
     #: The call as it was sent, with the tokens that its write asks for.
     call: Call
-    #: The object as it is now; None if the call says nothing of its fields.
+    #: The object as it is now; None if the answer doesn't have its fields.
     obj: Obj | None
-    #: False if the object was so before.
+    #: False if the call changed nothing.
     changed: bool
+
+
+#: Learns from a call of a write, and its answer; None if the call failed.
+CallObserver = Callable[[PlannedWrite, Call, ServerAnswer | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The policies that learn from what was sent and what came back; each sort in order."""
+    """The policies that learn from calls and their answers; each sort in order."""
 
-    #: From each call of a write, with its answer; None if it failed.
-    sent: tuple[Callable[[PlannedWrite, Call, ServerAnswer | None], None], ...] = ()
+    #: From each call of a write.
+    sent: tuple[CallObserver, ...] = ()
     #: From the fields that a write was made without, as another manager writes them, too.
     frozen: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
-    #: From the same fields, once their other managers are known; each returns the report about them.
+    #: From the same fields, once their other managers are known; each returns a report about them.
     named: tuple[Callable[[Sequence[Frozen]], PostponedFields], ...] = ()
     #: From a write that was made whole, or that needed no call.
     settled: tuple[Callable[[PlannedWrite], None], ...] = ()
@@ -135,30 +145,38 @@ class Plan:
     again: Callable[[Write], PlannedWrite]
     #: The policies that learn how it was carried out.
     results: Results
-    #: The host keys that copies name, and where the live host must have no object but the tenant's.
+    #: The host keys that copies name. There the live host must have no object but the tenant's.
     vacant: Sequence[Vacant] = ()
 
     @property
     def original(self) -> str:
         """The version of the virtual object that it was made from; ``""`` if there is none."""
         virtual = self.observed.virtual
-        version: str = virtual["metadata"]["resourceVersion"] if virtual else ""
+        if not virtual:
+            return ""
+        version: str = virtual["metadata"]["resourceVersion"]
         return version
 
     @property
     def calls(self) -> list[Call]:
         """The API calls of all writes, in order."""
-        return [call for write in self.writes for call in write.calls]
+        calls: list[Call] = []
+        for write in self.writes:
+            calls += write.calls
+        return calls
 
     @property
     def frozen(self) -> list[Frozen]:
         """The frozen fields, which the calls leave out."""
-        return [field for write in self.writes for field in write.frozen]
+        fields: list[Frozen] = []
+        for write in self.writes:
+            fields += write.frozen
+        return fields
 
 
 @value_class
 class Decided:
-    """The decision about a request, and what it was made from."""
+    """The decision about a request, and the objects that it was made from."""
 
     decision: Decision
     #: The objects that were read besides the two of the request.
@@ -171,7 +189,7 @@ class Decided:
 
 @value_class
 class Reconciled:
-    """The plan of a request, or the error instead of it, and what the one or the other follows from."""
+    """The plan of a request or the error instead of it, and the objects that it was made from."""
 
     #: None if there is an error.
     plan: Plan | None
@@ -181,18 +199,18 @@ class Reconciled:
     reads: tuple[Read, ...]
     #: The fields of the virtual object that are not copied.
     left_out: tuple[str, ...]
-    #: The named copies that were not read, and taken for the right ones. If there are any, they are to be checked
-    #: and the request reconciled again, with the result.
+    #: The named copies that were not read, and taken for the right ones. If there are any, the
+    #: caller checks them and reconciles the request again with the result.
     unread: tuple[NamedCopy, ...]
 
 
 class Deferred(NamedTuple):
-    """A plan that may not go out now."""
+    """A plan that may not be carried out now."""
 
     reason: str
-    #: Seconds until it may; None if its request is handed out again without that.
+    #: Seconds until it may; None if its request is enqueued again in another way.
     seconds: float | None = None
-    #: True if the request is retried after ever longer times, and after these seconds at the earliest.
+    #: True if the request is retried with backoff, and after these seconds at the earliest.
     backs_off: bool = False
 
     def instead_of(self, decision: Decision) -> Decision:

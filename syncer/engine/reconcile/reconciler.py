@@ -45,14 +45,15 @@ class Reconciler:
         Args:
             controller: The controller of the request.
             request: The request.
-            known: The named copies that were checked before; further ones may be left unread then. None
-                to read them all.
+            known: The named copies that were checked before; others may then be left unread. None
+                to read all of them.
         """
         reads = self.view.reads(known)
+        pipeline = self.pipelines[request.syncer].requests
         try:
-            plan = self._plan(controller, request, reads, self.pipelines[request.syncer].requests)
+            plan = self._plan(controller, request, reads, pipeline)
         except Exception as error:  # noqa: BLE001 — the caller judges it by its class
-            # No variable keeps the error: its traceback refers to this frame, which would be a cycle.
+            # No variable keeps the error: its traceback refers to this frame, a cycle otherwise.
             return Reconciled(None, error, tuple(reads.noted), reads.left_out, tuple(reads.unread))
         return Reconciled(plan, None, tuple(reads.noted), reads.left_out, tuple(reads.unread))
 
@@ -63,10 +64,11 @@ class Reconciler:
             Refused: The request can't be carried out. Any other exception of the syncer is passed
                 on, too.
         """
-        return self._plan(controller, request, self.view.reads(), self.pipelines[request.syncer].requests)
+        pipeline = self.pipelines[request.syncer].requests
+        return self._plan(controller, request, self.view.reads(), pipeline)
 
     def admit(self, plan: Plan, written_from: str | None = None) -> Deferred | None:
-        """Return why the calls of a plan may not go out now; None if they may.
+        """Return why the calls of a plan may not be sent now; None if they may.
 
         Args:
             plan: The plan of a request.
@@ -85,12 +87,12 @@ class Reconciler:
         return None
 
     def scan(self, controller: BoundSyncer, request: SyncRequest) -> Plan:
-        """Return the plan with everything that is not as it should be, including writes that a
-        policy holds back.
+        """Return the plan that would mend everything, including writes that a policy holds back.
 
         Raises as :meth:`plan`.
         """
-        return self._plan(controller, request, self.view.reads(), self.pipelines[controller.name].scan)
+        pipeline = self.pipelines[controller.name].scan
+        return self._plan(controller, request, self.view.reads(), pipeline)
 
     def decide(self, controller: BoundSyncer, request: SyncRequest, view: View) -> Decided:
         """Return the decision about a request, as made with this view of the caches.
@@ -98,7 +100,8 @@ class Reconciler:
         Raises as :meth:`plan`.
         """
         reads = view.reads()
-        _, decision = self._decide(controller, request, reads, self.pipelines[controller.name].requests)
+        pipeline = self.pipelines[controller.name].requests
+        _, decision = self._decide(controller, request, reads, pipeline)
         return Decided(decision, tuple(reads.noted), reads.vacant, reads.left_out)
 
     def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
@@ -122,10 +125,12 @@ class Reconciler:
         def again(write: Write) -> PlannedWrite:
             return self.planned(observed, write, pipeline)
 
-        writes = tuple([again(write) for write in decision.writes])
+        writes = tuple([self.planned(observed, write, pipeline) for write in decision.writes])
         return Plan(decision, writes, observed, again, pipeline.results)
 
-    def planned(self, observed: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
+    def planned(
+        self, observed: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False
+    ) -> PlannedWrite:
         """Return a write with the calls that it takes.
 
         With ``is_latest`` the observed objects are still those in the cache, and aren't read again.
@@ -145,7 +150,9 @@ class Reconciler:
             own_key = observed.host_key
             own = observed.host
         if store is None or write.resource is not None:
-            store = self._store(controller, write)
+            syncer = controller.syncer
+            default = syncer.resource if side is Side.VIRTUAL else syncer.host_resource
+            store = self.view.informers.store(side, write.resource or default)
             own = None
 
         if own is not None and is_latest and key == own_key:
@@ -158,11 +165,12 @@ class Reconciler:
         ref = ObjectRef(side, resource, key)
         exact = controller.exact[side] if write.exact is None else write.exact
         is_copy = side is Side.HOST and write.resource is None
+        create_only = controller.syncer.create_only if is_copy else ()
         calls = needed(
             write,
             live,
             exact=exact,
-            create_only=controller.syncer.create_only if is_copy else (),
+            create_only=create_only,
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
             verbatim=not resource.is_built_in,
@@ -175,19 +183,27 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _plan(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Plan:
+    def _plan(
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
+    ) -> Plan:
         observed, decision = self._decide(controller, request, reads, pipeline)
 
         def again(write: Write) -> PlannedWrite:
             return self.planned(observed, write, pipeline)
 
-        writes = tuple([self.planned(observed, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, observed, again, pipeline.results, reads.vacant)
+        writes = [
+            self.planned(observed, write, pipeline, is_latest=True) for write in decision.writes
+        ]
+        return Plan(decision, tuple(writes), observed, again, pipeline.results, reads.vacant)
 
     def _decide(
         self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
     ) -> tuple[Observed, Decision]:
-        """Return the decision, and the objects that it was made from."""
+        """Return the decision, and the objects that it was made from.
+
+        Raises:
+            Refused: A deletion is held, or the syncer refuses the objects.
+        """
         try:
             observed = self._observe(controller, request, reads)
         except Refused as error:
@@ -216,11 +232,17 @@ class Reconciler:
                 decision = policy(observed, decision)
         except NotYet as missing:
             return observed, wait(str(missing), on=(missing.on,))
-        return observed, _with_deletions(observed, decision, pipeline)
+
+        if decision.deletes:
+            for policy in pipeline.deletions:
+                decision = policy(observed, decision)
+        return observed, decision
 
     def _observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
-        """Return a request with private copies of its two objects. A name that can't be translated has no host
-        object, so nothing is left of it once the virtual object is gone.
+        """Return a request with private copies of its two objects.
+
+        A name that can't be translated has no host object, so nothing of it is left once the
+        virtual object is gone.
 
         Raises:
             Refused: An object can't be read.
@@ -235,7 +257,9 @@ class Reconciler:
             raise
 
         if not controller.direction.by_host:
-            return Observed(controller, request, controller.context(reads), virtual, None, request.key)
+            return Observed(
+                controller, request, controller.context(reads), virtual, None, request.key
+            )
 
         translated: Key | None = None
         try:
@@ -247,7 +271,9 @@ class Reconciler:
             return Observed(controller, request, controller.context(reads), None, None, request.key)
 
         def host_key_of(settings: Settings, key: Key) -> Key:
-            return translated if translated and key == request.key else syncer.host_key(settings, key)
+            if translated and key == request.key:
+                return translated
+            return syncer.host_key(settings, key)
 
         ctx = controller.context(reads, host_key_of)
         host_key = request.host_key or host_key_of(self.view.settings, request.key)
@@ -256,21 +282,35 @@ class Reconciler:
             host = None
         return Observed(controller, request, ctx, virtual, host, host_key)
 
-    def _revoked(self, observed: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
-        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing.
+    def _revoked(
+        self, observed: Observed, revocation: Answer, pipeline: Pipeline
+    ) -> Decision | None:
+        """Return the decision that removes no longer granted parts from a copy.
 
-        It follows from the copy and from the configuration, so the policies for deletions have no say in it.
+        None if it changes nothing. It follows from the copy and from the configuration, so the
+        policies for deletions don't apply to it.
         """
         revoked = revocation(observed)
         if revoked is None:
             return None
-        calls = [self.planned(observed, write, pipeline, is_latest=True).calls for write in revoked.writes]
-        return revoked if any(calls) else None
+        writes = [
+            self.planned(observed, write, pipeline, is_latest=True) for write in revoked.writes
+        ]
+        changes_any = any(planned.calls for planned in writes)
+        return revoked if changes_any else None
 
     def _in_part(
-        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline, error: Refused
+        self,
+        controller: BoundSyncer,
+        request: SyncRequest,
+        reads: Reads,
+        pipeline: Pipeline,
+        error: Refused,
     ) -> Observed:
-        """Return a request of which an object can't be read, with its copy alone if that may be revoked."""
+        """Return a request of which an object can't be read.
+
+        It has its copy alone, if that may be revoked.
+        """
         error = error.with_traceback(None)  # which refers to frames with these objects
         ctx = controller.context(reads)
         if pipeline.revocation is None:
@@ -304,14 +344,10 @@ class Reconciler:
                 raise
             return remains
 
-    def _store(self, controller: BoundSyncer, write: Write) -> SideInformer:
-        syncer = controller.syncer
-        default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
-        return self.view.informers.store(write.side, write.resource or default)
-
     def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
-        """Refuse a forbidden write, whatever a syncer decided: to an unmarked object, or outside
-        the host namespaces.
+        """Refuse a forbidden write, whatever a syncer decided.
+
+        That is one to an unmarked object, or outside the host namespaces.
         """
         mark = self.view.settings.marks.cluster
         identity = self.view.settings.identity
@@ -320,18 +356,6 @@ class Reconciler:
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
         self.homes.check(write, resource)
-
-
-def _with_deletions(observed: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
-    """Return a decision as the policies for deletions leave it.
-
-    Raises:
-        Refused: A deletion is held.
-    """
-    if decision.deletes:
-        for policy in pipeline.deletions:
-            decision = policy(observed, decision)
-    return decision
 
 
 def _cached(store: SideInformer | None, key: Key) -> Obj | None:
@@ -356,9 +380,11 @@ def _cached(store: SideInformer | None, key: Key) -> Obj | None:
 
 
 def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
-    """Return an object that is too large, or can't be read, as far as its deletion takes: its metadata, without
-    labels and annotations but for marks; None if it can't be distinguished from a later one of its name. The
-    contents of an object must not hold up its deletion.
+    """Return of an object that is too large, or can't be read, the parts that its deletion takes.
+
+    These are its metadata, with marks as the only labels and annotations. None if it can't be
+    distinguished from a later object of its name. The contents of an object must not hold up its
+    deletion.
     """
     outline = store.outline(key) if store is not None else None
     if store is None or outline is None or not outline["metadata"].get("uid"):
@@ -368,14 +394,24 @@ def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
         found = metadata.get(part) or {}
         metadata[part] = {name: value for name, value in found.items() if marks.is_mark(name)}
     resource = store.resource
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": {}, "status": {}}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        "spec": {},
+        "status": {},
+    }
 
 
 def cannot_be_read(store: SideInformer, key: Key) -> str:
-    """Return why a quarantined object isn't synced, and what to do; it names the object before the first colon."""
+    """Return why a quarantined object isn't synced, and what to do.
+
+    The text names the object before the first colon.
+    """
     obj = store.get(key) or {}
     why = obj.get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
+    named = f"the {store.side} {store.resource.kind} {key}"
     if key in store.left_out:
         way_out = "Delete objects of its namespace, or have the limit raised"
-        return f"the {store.side} {store.resource.kind} {key} isn't synced as it is now: {why}. {way_out}"
-    return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write the object again, or delete it"
+        return f"{named} isn't synced as it is now: {why}. {way_out}"
+    return f"{named} can't be read: {why}. Write the object again, or delete it"

@@ -1,1 +1,1 @@
-"""The stores of both sides of a virtual cluster, and what is indexed in them."""
+"""The stores of both sides of a virtual cluster, and their indexes."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Hashable, Iterator
 
 from syncer.observe.logs import get_logger
 
-#: Most objects that are notified at once.
+#: Maximum number of objects that are notified at once.
 FEW = 100
-#: Objects that are notified in a step, which takes a millisecond, and seconds between steps: so the notifications of
-#: one virtual cluster take about a tenth of the time, however often it changes something.
-STEP, PAUSE_SECONDS = 200, 0.005
+#: Objects that are notified in a step, which takes a millisecond.
+STEP = 200
+#: Seconds between steps. So the notifications of one virtual cluster take about a tenth of the
+#: time, however often it changes something.
+PAUSE_SECONDS = 0.005
 #: Seconds after which a step ends in any case, as objects that are read may be large.
 LONG_SECONDS = 0.002
 
@@ -20,8 +22,8 @@ log = get_logger(__name__)
 class FanOut:
     """Changes that concern many objects, which are notified in steps.
 
-    A change that is repeated before its objects are notified counts once. While :meth:`run` isn't running, all objects
-    are notified at once.
+    A change that is repeated before its objects are notified counts once. While :meth:`run` isn't
+    running, all objects are notified at once.
     """
 
     def __init__(self) -> None:
@@ -37,8 +39,8 @@ class FanOut:
         """Notify all objects that a change concerns.
 
         Args:
-            change: What has changed; an equal change that waits is the same.
-            most: At most so many objects are concerned.
+            change: The identity of the change; an equal change that waits is the same.
+            most: Maximum number of objects that are concerned.
             objects: Returns an iterator that notifies an object with each step.
         """
         if self._running and most > FEW:
@@ -49,7 +51,10 @@ class FanOut:
                 pass
 
     async def run(self) -> None:
-        """Notify the objects of pending changes, until cancelled. Changes that are pending then are forgotten."""
+        """Notify the objects of pending changes, until cancelled.
+
+        Changes that are pending then are forgotten.
+        """
         self._running = True
         notified = 0
         try:
@@ -69,7 +74,10 @@ class FanOut:
             self._some.clear()
 
     def _safely(self, change: Hashable) -> Iterator[object]:
-        """Notify the objects of a pending change, one with each step; an error ends that change alone."""
+        """Notify the objects of a pending change, one with each step.
+
+        An error ends that change alone.
+        """
         objects = self._pending.pop(change)
         yield None
         try:

@@ -1,9 +1,8 @@
-"""The identity of a virtual cluster, stored in it, so that a changed setting can't make every copy
-look lost.
+"""The identity of a virtual cluster, which is stored in it.
 
-With another cluster name, host namespace, translator or mark prefix, no copy on the host would be
-recognised: all would be created a second time, and Pods that have started would be taken for lost
-and deleted.
+So a changed setting can't make every copy look lost. With another cluster name, host namespace,
+translator or mark prefix, no copy on the host would be recognised: all would be created a second
+time, and Pods that have started would be taken for lost and deleted.
 """
 
 import contextlib
@@ -19,10 +18,21 @@ from syncer.resources.kinds import CONFIG_MAPS
 
 #: The ConfigMap in the virtual cluster.
 NOTE_KEY = Key("kube-system", "vsyncer")
+#: The options that the parts of an identity come from.
+_PATHS = {
+    "identity": "name and host namespace",
+    "translator": "names.translator",
+    "marks": "marks.prefix",
+}
 
 
 async def claim(
-    virtual: SideClient, settings: Settings, *, translator: str, host: SideClient, copied: Iterable[Syncer]
+    virtual: SideClient,
+    settings: Settings,
+    *,
+    translator: str,
+    host: SideClient,
+    copied: Iterable[Syncer],
 ) -> None:
     """Store the identity in the virtual cluster, or compare it with the stored one.
 
@@ -30,7 +40,7 @@ async def claim(
 
     Raises:
         ConfigError: The stored identity differs. Or none is stored though the host has copies: this
-            may be another virtual cluster than the copies are of, or one that lost its data, and
+            may be another virtual cluster than that of the copies, or one that lost its data, and
             all copies would be deleted.
         ClusterError: A request failed.
     """
@@ -57,11 +67,16 @@ async def is_claimed(virtual: SideClient, settings: Settings, *, translator: str
 
 
 class IdentityLost(Refused):
-    """The virtual cluster has no identity any more, or another one; a class of its own for metrics and alerts."""
+    """The virtual cluster has no identity any more, or another one.
+
+    It is a class of its own for metrics and alerts.
+    """
 
 
 async def must_be_claimed(virtual: SideClient, settings: Settings, *, translator: str) -> None:
-    """Check that the identity is still stored, before a copy is deleted for what the virtual cluster lacks.
+    """Check that the identity is still stored.
+
+    This is done before a copy is deleted because the virtual cluster lacks its original.
 
     Raises:
         IdentityLost: It isn't, or another one is.
@@ -69,9 +84,9 @@ async def must_be_claimed(virtual: SideClient, settings: Settings, *, translator
     """
     if await _noted(virtual) != _wanted(settings, translator):
         why = (
-            f"the virtual cluster has lost its ConfigMap {NOTE_KEY}, and so perhaps all its data: its copies stay. "
-            f"Restore the ConfigMap; or check that the virtual cluster is complete, restart the daemon, and follow "
-            f"its message"
+            f"the virtual cluster has lost its ConfigMap {NOTE_KEY}, and so perhaps all its data:"
+            " its copies stay. Restore the ConfigMap; or check that the virtual cluster is"
+            " complete, restart the daemon, and follow its message"
         )
         raise IdentityLost(why, reason="IdentityLost")
 
@@ -93,8 +108,18 @@ def _wanted(settings: Settings, translator: str) -> Obj:
 def _compare(noted: Obj, wanted: Obj) -> None:
     problems = []
     for name, value in wanted.items():
-        if noted.get(name) != value:
-            problems.append(_problem(name, str(noted.get(name)), value))
+        before = noted.get(name)
+        if before == value:
+            continue
+        why = (
+            f"this virtual cluster was synced as {str(before)!r} before and is now to be"
+            f" {value!r}: its copies would be lost."
+        )
+        hint = (
+            "Set it back; or, if there are no copies left, delete the ConfigMap"
+            f" {NOTE_KEY} in the virtual cluster."
+        )
+        problems.append(Problem(why, path=_PATHS[name], hint=hint))
     if problems:
         raise ConfigError(*problems)
 
@@ -109,45 +134,42 @@ async def _noted(virtual: SideClient) -> Obj | None:
 
 async def _note(virtual: SideClient, wanted: Obj) -> Obj:
     metadata = {"name": NOTE_KEY.name, "namespace": NOTE_KEY.namespace}
+    note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": wanted}
     try:
-        await virtual.create(
-            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": wanted}
-        )
+        await virtual.create(CONFIG_MAPS, note)
     except AlreadyExists:
         return await _noted(virtual) or {}
     return wanted
 
 
-async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Syncer, wanted: Obj) -> None:
+async def _must_have_no_copy(
+    host: SideClient, settings: Settings, syncer: Syncer, wanted: Obj
+) -> None:
     resource = syncer.host_resource
-    selector = settings.marks.selector(settings.identity)
+    marks = settings.marks
+    identity = settings.identity
+    selector = marks.selector(identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):
         with contextlib.suppress(NotFound, Forbidden):  # then the daemon doesn't sync them either
             async for page in host.list_pages(resource, namespace=namespace, selector=selector):
                 for obj in map(codec.observed, page.items):
-                    if settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):
-                        raise ConfigError(_survivor(f"{resource.kind} {key_of(obj)}", wanted))
+                    if marks.is_ours(obj, cluster=identity, resource=syncer.resource):
+                        copy = f"{resource.kind} {key_of(obj)}"
+                        raise ConfigError(_survivor(copy, wanted))
 
 
 def _survivor(copy: str, wanted: Obj) -> Problem:
     why = (
-        f"the host has copies of {wanted['identity']!r} ({copy}, for one), but this virtual cluster was never synced as"
-        " that, or has lost its data: copies without an original would be deleted on the host."
+        f"the host has copies of {wanted['identity']!r} ({copy}, for one), but this virtual"
+        " cluster was never synced as that, or has lost its data: copies without an original"
+        " would be deleted on the host."
     )
-    note = " ".join(f"--from-literal={name}={value}" for name, value in wanted.items())
+    literals = " ".join(f"--from-literal={name}={value}" for name, value in wanted.items())
+    create = f"kubectl -n {NOTE_KEY.namespace} create configmap {NOTE_KEY.name} {literals}"
     hint = (
-        "Check that it is the right virtual cluster. To start over, remove the copies: syncer uninstall --yes. To "
-        f"continue with its present objects: kubectl -n {NOTE_KEY.namespace} create configmap {NOTE_KEY.name} {note}, "
-        "in the virtual cluster."
+        "Check that it is the right virtual cluster. To start over, remove the copies: syncer"
+        f" uninstall --yes. To continue with its present objects: {create}, in the virtual"
+        " cluster."
     )
     return Problem(why, hint=hint)
-
-
-_PATHS = {"identity": "name and host namespace", "translator": "names.translator", "marks": "marks.prefix"}
-
-
-def _problem(name: str, noted: str, wanted: str) -> Problem:
-    why = f"this virtual cluster was synced as {noted!r} before and is now to be {wanted!r}: its copies would be lost."
-    hint = f"Set it back; or, if there are no copies left, delete the ConfigMap {NOTE_KEY} in the virtual cluster."
-    return Problem(why, path=_PATHS[name], hint=hint)

@@ -27,8 +27,9 @@ class SideInformer(Informer):
         ordered: Callable[[], bool],
         budget: ByteBudget,
     ) -> None:
-        self.most_parts = most_parts(of_copy=side is Side.HOST)
-        super().__init__(resource, clock=clock, ordered=ordered, budget=budget, trusted=side is Side.HOST)
+        is_host = side is Side.HOST
+        self.most_parts = most_parts(of_copy=is_host)
+        super().__init__(resource, clock=clock, ordered=ordered, budget=budget, trusted=is_host)
         self.side = side
 
     def __str__(self) -> str:
@@ -57,14 +58,15 @@ class WatchedSelection(NamedTuple):
         return WatchedSelection(namespaces, selector)
 
     def is_within(self, namespace: str, selector: str) -> bool:
-        """Return True if a watch of this namespace (``""``: all) and label selector contains the
-        selection.
+        """Return True if a watch of this namespace and label selector contains the selection.
+
+        ``""`` stands for all namespaces, or no selector.
         """
         return namespace in ("", self.namespace) and selector in ("", self.selector)
 
     @property
     def namespace(self) -> str:
-        """Return the only namespace, or ``""`` for all: an API server supports nothing in between."""
+        """Return the only namespace, or ``""`` for all: API servers support nothing in between."""
         if self.namespaces is None or len(self.namespaces) != 1:
             return ""
         return self.namespaces[0]
@@ -92,29 +94,33 @@ class Informers:
         self._ordered = ordered
         #: The memory of all stores.
         self.budget = budget or ByteBudget()
-        #: Half of it is for the virtual objects, which a tenant chooses, divided between namespaces.
+        #: Half of it is for the virtual objects, which a tenant chooses, divided between
+        #: namespaces.
         self._virtual = ByteBudget(self.budget.most // 2, parent=self.budget, divided=True)
         self._stores: dict[StoreKey, SideInformer] = {}
         self._wanted: dict[StoreKey, dict[str, tuple[WatchedSelection, bool]]] = {}
 
     def limit(self, most: int) -> None:
-        """Let the objects take so many bytes from the next one on; 0 is no limit."""
+        """Limit the bytes of the objects, from the next one on; 0 is no limit."""
         self.budget.most = most
         self._virtual.most = most // 2
 
-    def want(self, source: Source, selection: WatchedSelection = EVERYTHING, *, owner: str = "") -> SideInformer:
+    def want(
+        self, source: Source, selection: WatchedSelection = EVERYTHING, *, owner: str = ""
+    ) -> SideInformer:
         """Return the store of a source, created if need be.
 
         It holds the selections of all its owners.
         """
         store_key = (source.side, source.resource)
         if store_key not in self._stores:
+            budget = self._virtual if source.side is Side.VIRTUAL else self.budget
             self._stores[store_key] = SideInformer(
                 source.side,
                 source.resource,
                 clock=self._clock,
                 ordered=partial(self._ordered, source.side),
-                budget=self._virtual if source.side is Side.VIRTUAL else self.budget,
+                budget=budget,
             )
         wants = self._wanted.setdefault(store_key, {})
         before, marked = wants.get(owner, (selection, source.marked))
@@ -135,10 +141,11 @@ class Informers:
 
     def selection(self, store: SideInformer) -> WatchedSelection:
         """Return the selection that a store has to hold."""
-        first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
+        wants = self._wanted[store.side, store.resource].values()
+        whole, *others = [selection for selection, _ in wants]
         for other in others:
-            first = first.with_(other)
-        return first
+            whole = whole.with_(other)
+        return whole
 
     def is_marked(self, side: Side, resource: Resource) -> bool:
         """Return True if a store holds only objects with our mark."""
@@ -166,7 +173,10 @@ class Informers:
 
     def sizes(self) -> Mapping[tuple[str, ...], int]:
         """Count the cached objects, by side and resource."""
-        return {(side.value, str(resource)): len(store) for (side, resource), store in list(self._stores.items())}
+        sizes: dict[tuple[str, ...], int] = {}
+        for (side, resource), store in list(self._stores.items()):
+            sizes[side.value, str(resource)] = len(store)
+        return sizes
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """Return a private copy of an object, or None."""

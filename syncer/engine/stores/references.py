@@ -1,4 +1,7 @@
-"""Find the virtual objects that synced objects refer to: by name, by label selector, or as owners."""
+"""Find the virtual objects that synced objects refer to.
+
+They refer to them by name, by label selector, or as owners.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -77,28 +80,43 @@ class References:
         """
 
         def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
-            return lambda obj: function(obj) if is_synced(obj) else ()
+            def values(obj: Obj) -> Iterable[Any]:
+                if not is_synced(obj):
+                    return ()
+                return function(obj)
+
+            return values
 
         name = syncer.name
         store = self._informers.store(Side.VIRTUAL, syncer.resource)
-        selections = Selections(name, store.indexer) if type(role).selects is not Refers.selects else None
-        referrer = _Referrer(name, syncer.resource, role, store, _makes(role), selections)
+        selections = None
+        if type(role).selects is not Refers.selects:
+            selections = Selections(name, store.indexer)
+        has_made = type(role).made_on_host is not Refers.made_on_host
+        makes = role.references_down.makes or has_made
+        referrer = _Referrer(name, syncer.resource, role, store, makes, selections)
         self._referrers[name] = referrer
+
         store.add_index(f"refers/{name}", counted(role.refers), owner=name, notify=self._named)
         if role.owns:
-            store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=partial(self._owned, role))
+            owned = partial(self._owned, role)
+            store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=owned)
         if referrer.makes:
-            store.add_index(f"makes/{name}", counted(role.made_on_host), owner=name, notify=self._named)
+            made = counted(role.made_on_host)
+            store.add_index(f"makes/{name}", made, owner=name, notify=self._named)
         if selections:
             selections.add_to(store, counted(role.selects), partial(self._selected, selections))
 
     def remove(self, name: str) -> None:
         """Remove a syncer, which no longer refers to anything; its store has removed it already."""
         self._referrers.pop(name, None)
-        self._tied = {(whose, store) for whose, store in self._tied if whose != name}
+        self._tied = {(syncer, store) for syncer, store in self._tied if syncer != name}
 
     def doubt(self, resources: frozenset[Resource]) -> frozenset[Resource]:
-        """Count what may refer to these resources as unknown, and nothing else. Return those that are no longer so."""
+        """Count references to these resources as unknown, and no others.
+
+        Return the resources whose references are known now, and were not before.
+        """
         certain = self.doubted - resources
         self.doubted = resources
         return certain
@@ -106,12 +124,10 @@ class References:
     def tie(self) -> None:
         """Subscribe to the stores of referenced objects that exist by now."""
         for referrer in self._referrers.values():
-            targets = {
-                resource: self._informers.store(Side.VIRTUAL, resource)
-                for resource in (*referrer.role.refers_to, *referrer.role.owns)
-                if self._informers.has(Side.VIRTUAL, resource)
-            }
-            for resource, store in targets.items():
+            for resource in (*referrer.role.refers_to, *referrer.role.owns):
+                if not self._informers.has(Side.VIRTUAL, resource):
+                    continue
+                store = self._informers.store(Side.VIRTUAL, resource)
                 if (referrer.name, store) not in self._tied:
                     self._tied.add((referrer.name, store))
                     self._listen(referrer, resource, store)
@@ -132,30 +148,29 @@ class References:
                 continue
             if referrer.store.indexer.keys(f"refers/{referrer.name}", reference):
                 return True
-            if self._has(referrer, resource, virtual):
+            if resource in referrer.role.owns:
+                for uid in _owners(virtual):
+                    if referrer.store.indexer.keys(f"owns/{referrer.name}", uid):
+                        return True
+            if referrer.selections is not None and referrer.selections.find(resource, virtual):
                 return True
             is_certain = is_certain and referrer.store.is_certain(referrer.name)
         return False if is_certain else None
 
     def maker(self, resource: Resource, key: Key) -> tuple[Resource, Key] | None:
-        """Return the object for whose copy the host creates the object of this key; None if there is
-        none.
+        """Return the object for whose copy the host creates the object of this key.
+
+        None if there is none.
         """
         for referrer in self._referrers.values():
-            if referrer.makes:
-                for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
-                    return referrer.resource, maker
+            if not referrer.makes:
+                continue
+            index = f"makes/{referrer.name}"
+            for maker in referrer.store.indexer.keys(index, (resource, key)):
+                return referrer.resource, maker
         return None
 
     # -- inside ------------------------------------------------------------------------------------
-
-    def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
-        """Return True if an object of the referrer selects or owns the virtual object."""
-        if resource in referrer.role.owns:
-            for uid in _owners(virtual):
-                if referrer.store.indexer.keys(f"owns/{referrer.name}", uid):
-                    return True
-        return referrer.selections is not None and referrer.selections.find(resource, virtual)
 
     def _listen(self, referrer: _Referrer, resource: Resource, store: SideInformer) -> None:
         if resource in referrer.role.owns and not store.indexer.has(OWNERS):
@@ -168,13 +183,17 @@ class References:
         index = f"refers/{referrer.name}"
 
         def changed(key: Key, obj: Obj) -> None:
-            most = len(referrer.store.indexer.keys(index, (resource, key)))
-            self._fan_out.notify((index, resource, key), most, partial(self._asked, referrer, index, (resource, key)))
+            reference = (resource, key)
+            most = len(referrer.store.indexer.keys(index, reference))
+            steps = partial(self._asked, referrer, index, reference)
+            self._fan_out.notify((index, resource, key), most, steps)
 
         store.add_handler(changed, owner=referrer.name)
 
-    def _asked(self, referrer: _Referrer, index: str, reference: tuple[Resource, Key]) -> Iterator[None]:
-        """Have an object reconciled with each step, of those that have a reference."""
+    def _asked(
+        self, referrer: _Referrer, index: str, reference: tuple[Resource, Key]
+    ) -> Iterator[None]:
+        """Request with each step an object that has a reference."""
         if self._referrers.get(referrer.name) is referrer:
             for owner in list(referrer.store.indexer.keys(index, reference)):
                 self._ask(referrer.name, owner)
@@ -192,13 +211,16 @@ class References:
         for resource in role.owns:
             if self._informers.has(Side.VIRTUAL, resource):
                 store = self._informers.store(Side.VIRTUAL, resource)
-                having = [store.indexer.keys(OWNERS, uid) for uid in uids]
-                self._wake(store, {*store.indexer.doubted(OWNERS), *(key for keys in having for key in keys)})
+                found = set(store.indexer.doubted(OWNERS))
+                for uid in uids:
+                    found.update(store.indexer.keys(OWNERS, uid))
+                self._wake(store, found)
 
-    def _selected(self, whose: Selections, changed: Iterable[Selection]) -> None:
+    def _selected(self, selections: Selections, changed: Iterable[Selection]) -> None:
         for selection in changed:
-            # With two objects that select so, it was so before, too.
-            if whose.holders(selection) < 2 and self._informers.has(Side.VIRTUAL, selection.resource):
+            if selections.holders(selection) >= 2:
+                continue  # another object selects the same, so nothing has changed
+            if self._informers.has(Side.VIRTUAL, selection.resource):
                 store = self._informers.store(Side.VIRTUAL, selection.resource)
                 self._wake(store, selected(store, selection))
 
@@ -213,13 +235,10 @@ class References:
 
     def _woken(self, store: SideInformer, namespace: str) -> Iterator[None]:
         """Wake an object of a namespace with each step."""
-        for key in [key for key in store.keys() if key.namespace == namespace]:  # noqa: SIM118
+        keys = [key for key in store.keys() if key.namespace == namespace]  # noqa: SIM118
+        for key in keys:
             self._used_or_not(store.resource, (key,))
             yield
-
-
-def _makes(role: Refers) -> bool:
-    return role.references_down.makes or type(role).made_on_host is not Refers.made_on_host
 
 
 def _uid(obj: Obj) -> Iterable[str]:

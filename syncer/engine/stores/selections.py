@@ -1,7 +1,8 @@
-"""Find the selectors that select an object, and the objects that a selector selects, without trying each.
+"""Find the selectors that select an object, and the objects that a selector selects.
 
-A selector wants certain labels, and may have expressions besides. Those that want the same keys and have the same
-expressions are of one form; which of a form select an object is looked up by its labels of these keys.
+This doesn't try each of them. A selector wants certain labels, and may have further expressions.
+Selectors that want the same keys and have the same expressions are of one form; those of a form
+that select an object are looked up by its labels of these keys.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -18,23 +19,27 @@ from syncer.engine.stores.informers import SideInformer
 
 #: The index of objects that may be selected, by namespace and ``key=value`` of their labels.
 LABELS = "labels"
-#: Most labels of an object that are indexed, so that the index stays small; in the index instead for one with more.
-MOST_LABELS, MORE_LABELS = 32, "/more-labels"
-#: Memory for cached selectors, and for each besides its text, in bytes, approximately.
-SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
+#: Maximum number of labels of an object that are indexed, so that the index stays small.
+MOST_LABELS = 32
+#: Stands in the index for the labels of an object that has more.
+MORE_LABELS = "/more-labels"
+#: Memory for cached selectors, in bytes, approximately.
+SELECTOR_BYTES = 1 << 22
+#: Memory for a cached selector besides its text, in bytes, approximately.
+OVERHEAD = 500
 
 
 class SelectorShape(NamedTuple):
-    """What selectors have in common."""
+    """The parts that selectors of one form have in common."""
 
-    #: The labels that they want, sorted.
+    #: The keys of the wanted labels, sorted.
     keys: tuple[str, ...]
     #: A LabelSelector of further expressions, as JSON.
     expressions: str
 
 
 class Selection(NamedTuple):
-    """A selector, and where it selects."""
+    """A selector, with the resource and the namespace of the objects that it selects."""
 
     resource: Resource
     namespace: str
@@ -52,12 +57,20 @@ class Selections:
     indexer: Indexer
 
     def add_to(
-        self, store: SideInformer, found: Callable[[Obj], Iterable[tuple[Resource, Obj]]], notify: Callable[..., None]
+        self,
+        store: SideInformer,
+        found: Callable[[Obj], Iterable[tuple[Resource, Obj]]],
+        notify: Callable[..., None],
     ) -> None:
-        """Index the store's objects by their selectors; ``notify`` gets each :class:`Selection` that begins or ends."""
+        """Index the store's objects by their selectors.
+
+        ``notify`` gets each :class:`Selection` that begins or ends.
+        """
 
         def selections(obj: Obj) -> Iterator[Selection]:
-            return (_selection(resource, key_of(obj).namespace, selector) for resource, selector in found(obj))
+            namespace = key_of(obj).namespace
+            for resource, selector in found(obj):
+                yield _selection(resource, namespace, selector)
 
         def forms(obj: Obj) -> Iterator[SelectorShape]:
             return (selection.form for selection in selections(obj))
@@ -77,7 +90,8 @@ class Selections:
             if not all(key in labels for key in form.keys):
                 continue
             wanted = codec.encode_sorted({key: labels[key] for key in form.keys})
-            if not self.indexer.keys(self._selections, Selection(resource, namespace, form, wanted)):
+            selection = Selection(resource, namespace, form, wanted)
+            if not self.indexer.keys(self._selections, selection):
                 continue
             if selectors.matches(_selector(form.expressions), labels):
                 return True
@@ -101,8 +115,8 @@ def index_labels(store: SideInformer) -> None:
 def selected(store: SideInformer, selection: Selection) -> Collection[Key]:
     """Return the keys of the store's objects that have the wanted labels of a selector.
 
-    Those whose labels aren't indexed are among them, too: there are too many, or they aren't known (yet). So are all
-    of the namespace for a selector that wants no labels.
+    Objects whose labels aren't indexed are among them, too: they have too many, or aren't known
+    yet. So are all objects of the namespace for a selector that wants no labels.
     """
     namespace = selection.namespace
     pairs = codec.decode(selection.wanted.encode()).items()
@@ -110,7 +124,8 @@ def selected(store: SideInformer, selection: Selection) -> Collection[Key]:
         return [key for key in store.keys() if key.namespace == namespace]  # noqa: SIM118
     having = [store.indexer.keys(LABELS, (namespace, f"{key}={value}")) for key, value in pairs]
     having.sort(key=len)
-    found = [key for key in having[0] if all(key in each for each in having[1:])]
+    smallest, *others = having
+    found = [key for key in smallest if all(key in each for each in others)]
     unknown = [key for key in store.indexer.doubted(LABELS) if key.namespace == namespace]
     return [*found, *store.indexer.keys(LABELS, (namespace, MORE_LABELS)), *unknown]
 
@@ -127,16 +142,23 @@ def _selection(resource: Resource, namespace: str, selector: Obj) -> Selection:
     wanted = dict(selector.get("matchLabels") or {})
     others = []
     for expression in selector.get("matchExpressions") or ():
+        key = expression["key"]
         values = expression.get("values") or []
-        if expression["operator"] == "In" and len(values) == 1 and expression["key"] not in wanted:
-            wanted[expression["key"]] = values[0]
+        if expression["operator"] == "In" and len(values) == 1 and key not in wanted:
+            wanted[key] = values[0]
         else:
             others.append(expression)
-    form = SelectorShape(tuple(sorted(wanted)), codec.encode_sorted({"matchExpressions": others}))
+    expressions = codec.encode_sorted({"matchExpressions": others})
+    form = SelectorShape(tuple(sorted(wanted)), expressions)
     return Selection(resource, namespace, form, codec.encode_sorted(wanted))
 
 
-@cached(LRUCache(SELECTOR_BYTES, getsizeof=lambda selector: OVERHEAD + 4 * len(codec.encode(selector))))
+def _size(selector: Any) -> int:
+    """Return the memory of a parsed selector, in bytes, approximately."""
+    return OVERHEAD + 4 * len(codec.encode(selector))
+
+
+@cached(LRUCache(SELECTOR_BYTES, getsizeof=_size))
 def _selector(text: str) -> Any:
     """Parse a selector. Cached, so the result must not be changed."""
     return codec.decode(text.encode())

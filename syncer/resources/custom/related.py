@@ -84,7 +84,9 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     reverts_virtual_changes = True
 
-    def __init__(self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks) -> None:
+    def __init__(
+        self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks
+    ) -> None:
         self._kind = kind
         self._by = by
         self._marks = marks
@@ -309,7 +311,9 @@ class TranslatedNames(Belongs, Watches):
 class SameNames(Belongs, Watches):
     """Objects that have the same names on both sides, which an operator on the host chooses."""
 
-    def __init__(self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks) -> None:
+    def __init__(
+        self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks
+    ) -> None:
         super().__init__(name, kind, resource, by, marks=marks)
         named = {}
         if by.reference:

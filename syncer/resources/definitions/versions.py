@@ -12,8 +12,8 @@ from syncer.api import Obj, Refused, Resource, Side, dig
 from syncer.resources.definitions import schemas
 from syncer.resources.definitions.config import Conversion
 
-#: The short names of kinds that API servers have (``kubectl api-resources``), and the names of those
-#: kinds that people ask for in full.
+#: The short names of kinds that API servers have (``kubectl api-resources``), and the names of
+#: those kinds that people ask for in full.
 _SHORT_NAMES = frozenset(
     (
         *("cm", "cj", "crd", "crds", "csr", "deploy", "ds", "ep", "ev", "hpa", "ing", "limits"),

@@ -11,6 +11,7 @@ from syncer.api import Context, Obj, Refused, Side
 from syncer.resources.pods import tolerations
 from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.security import violations
+from syncer.translate.messages import MOST_LISTED
 
 #: Volume types that name only the tenant's own objects. ``hostPath`` is for the Pod Security level
 #: to allow.
@@ -35,8 +36,6 @@ _SOURCES = frozenset(["configMap", "downwardAPI", "secret", "serviceAccountToken
 USER_NAMESPACES_SINCE = 35
 #: The fields of a Pod that rules about its containers read.
 AROUND_CONTAINERS = ("hostUsers", "os", "securityContext")
-#: Most phrases in a message.
-_MOST_PHRASES = 10
 
 
 def applied(ctx: Context[PodConfig], host: Obj, node_labels: Mapping[str, str]) -> Obj:
@@ -90,9 +89,9 @@ def _unknown_volumes(spec: Obj, allowed: frozenset[str]) -> Iterator[str]:
 
 def joined(phrases: list[str]) -> str:
     """Return phrases for a message, of many the first ones."""
-    text = "; ".join(phrases[:_MOST_PHRASES])
-    if len(phrases) > _MOST_PHRASES:
-        return f"{text} and {len(phrases) - _MOST_PHRASES} more"
+    text = "; ".join(phrases[:MOST_LISTED])
+    if len(phrases) > MOST_LISTED:
+        return f"{text} and {len(phrases) - MOST_LISTED} more"
     return text
 
 

@@ -100,7 +100,9 @@ class PodRecord:
         size = len(self.written())
         if size > LARGEST:
             why = f"the record of its containers and volumes takes {size} bytes"
-            raise Refused(f"{why}, and {LARGEST} are allowed: give the Pod fewer of them", path="spec")
+            raise Refused(
+                f"{why}, and {LARGEST} are allowed: give the Pod fewer of them", path="spec"
+            )
         return self
 
     def written(self) -> str:

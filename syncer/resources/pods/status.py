@@ -22,8 +22,8 @@ HOST_CONDITIONS = frozenset(
         "DisruptionTarget",
     }
 )
-#: Those of them that the virtual cluster's own control plane sets, too, as it evicts a Pod: it stays
-#: if the host has none, for a Job's policy on failures.
+#: Those of them that the virtual cluster's own control plane sets, too, as it evicts a Pod: it
+#: stays if the host has none, for a Job's policy on failures.
 _OF_BOTH = frozenset({"DisruptionTarget"})
 
 #: Fields with the names of claims for devices that the host's own controllers made. Those of the

@@ -223,7 +223,7 @@ class PodSyncer(
             decision = decision.then(step)
         if debug:
             decision = decision.then(debug)
-        return decision
+        return isolation.warned(ctx, pair.virtual, decision)
 
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
@@ -234,7 +234,7 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     decision = apply(host=host, partial=True, reason="the host must run it")
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
-    return decision
+    return isolation.warned(ctx, virtual, decision)
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
@@ -290,8 +290,9 @@ def _bound_apart(pair: Pair) -> Refused:
     of_host = pair.host["spec"]["nodeName"]
     why = f"the host runs it on {of_host}, and here it is bound to {own:.{LONGEST_NAME}}"
     why = f"{why}: its status stays as it is"
-    how = "Delete it, and run no scheduler in the virtual cluster, as the host's scheduler places all Pods"
-    return Refused(f"{why}. {how}", path="spec.nodeName", reason="BoundElsewhere")
+    how = "Delete it, and run no scheduler in the virtual cluster"
+    rule = "as the host's scheduler places all Pods"
+    return Refused(f"{why}. {how}, {rule}", path="spec.nodeName", reason="BoundElsewhere")
 
 
 def _reported(

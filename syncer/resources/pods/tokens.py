@@ -122,7 +122,9 @@ class PodTokenSyncer(
             return apply(reason="the tokens are still valid").look_again(left)
         if left > 0 and ctx.virtual(NODES, Key("", node)) is None:
             there = ObjectRef(Side.VIRTUAL, NODES, Key("", node))
-            return wait("its tokens can't name its Node until the Node is there", after=left, on=(there,))
+            return wait(
+                "its tokens can't name its Node until the Node is there", after=left, on=(there,)
+            )
 
         if missing := _missing_account(ctx, pair.virtual):
             why = f"its ServiceAccount {missing.key.name} is not there"

@@ -65,7 +65,7 @@ def _originals(stage: "Stage", process: Process, tenant: str, kind: str) -> Iter
         if process.statuses.of(SyncRequest(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
             continue  # something is said of it; whether that may be, is looked at above
         if copy is not None and owner_of(copy) == tenant and MARKS.name in annotations_of(copy):
-            yield from (f"{tenant} {kind} {space}/{name} {what}" for what in _unlike(kind, original, copy))
+            yield from (f"{tenant} {kind} {space}/{name} {fault}" for fault in _unlike(kind, original, copy))
         elif copy is None and _needs_copy(kind, original):
             yield f"{tenant} {kind} {space}/{name} has no copy, and nothing says why"
 

@@ -39,18 +39,18 @@ class Guards:
             return
         if table in _APART:
             return
-        what = f"{self._host.by}: {event.type} host {_named(table, now)}"
-        self._led(what, self._host.by, owner_of(before or now))
+        write = f"{self._host.by}: {event.type} host {_named(table, now)}"
+        self._led(write, self._host.by, owner_of(before or now))
         for obj in (now, before) if before else (now,):
             owner, uid = owner_of(obj), annotations_of(obj).get(MARKS.uid, "")
             if obj is now and event.type == "ADDED" and self._homes.get(uid, owner) != owner:
-                self._wrong(f"{what}, which is of {self._homes[uid]}, and bears the mark of {owner}")
+                self._wrong(f"{write}, which is of {self._homes[uid]}, and bears the mark of {owner}")
             if owner not in self._tenants:
-                self._wrong(f"{what}, which bears no mark")
+                self._wrong(f"{write}, which bears no mark")
             elif obj["metadata"].get("namespace") != home(owner):
-                self._wrong(f"{what}, which is in the wrong place for {owner}")
+                self._wrong(f"{write}, which is in the wrong place for {owner}")
         if table == "/pods" and event.type == "ADDED":
-            self._once(what, annotations_of(now).get(MARKS.uid, ""))
+            self._once(write, annotations_of(now).get(MARKS.uid, ""))
 
     def _hurt(self, now: Obj, before: Obj | None, *, ended: bool) -> None:
         """Note whose host pod another user has ended, or has made that of another object by its uid mark."""
@@ -58,9 +58,9 @@ class Guards:
         if ended or (was and was != uid):
             self._lost |= {uid, was}
 
-    def _once(self, what: str, uid: str) -> None:
+    def _once(self, write: str, uid: str) -> None:
         if uid in self._started:
-            self._wrong(f"{what}, whose virtual Pod had started")
+            self._wrong(f"{write}, whose virtual Pod had started")
 
     def _on_virtual(self, name: str, server: Server) -> Callable[[str, Event], None]:
         def changed(table: str, event: Event) -> None:
@@ -70,34 +70,34 @@ class Guards:
                 self._started.add(uid_of(now))
             if not server.by.startswith(OURS) or table in _APART:
                 return
-            what = f"{server.by}: {event.type} {name} {_named(table, now)}"
-            self._led(what, server.by, name)
+            write = f"{server.by}: {event.type} {name} {_named(table, now)}"
+            self._led(write, server.by, name)
             if owner_of(before or now) == name:
                 return
             if before is None:
-                self._wrong(f"{what}, which bears no mark")
+                self._wrong(f"{write}, which bears no mark")
             elif is_deleting(before):
                 return  # it was deleted before, and ends now
             elif event.type == "DELETED" or is_deleting(now):
                 if table != "/pods" or uid_of(before) not in self._lost:
-                    self._wrong(f"{what}, which is the tenant's")
+                    self._wrong(f"{write}, which is the tenant's")
             else:
-                self._unchanged(what, table, before, now)
+                self._unchanged(write, table, before, now)
 
         return changed
 
-    def _led(self, what: str, user: str, tenant: str) -> None:
+    def _led(self, write: str, user: str, tenant: str) -> None:
         lease = self._host.get("leases.coordination.k8s.io", f"{SYSTEM}/{self._cast.lease(tenant)}")
         holder = lease["spec"].get("holderIdentity") if lease else None
         if holder != user and user not in self.dead:
-            self._wrong(f"{what}, while {holder or 'nobody'} led")
+            self._wrong(f"{write}, while {holder or 'nobody'} led")
 
-    def _unchanged(self, what: str, table: str, before: Obj, now: Obj) -> None:
+    def _unchanged(self, write: str, table: str, before: Obj, now: Obj) -> None:
         """Of a tenant's object only the status is written; and a Pod's node, and a Service's node ports."""
         ours, was = _without_ours(table, now), _without_ours(table, before)
         if ours != was:
             parts = [part for part in {**ours, **was} if ours.get(part) != was.get(part)]
-            self._wrong(f"{what}, in {', '.join(sorted(parts))}")
+            self._wrong(f"{write}, in {', '.join(sorted(parts))}")
 
 
 def home(tenant: str) -> str:

@@ -61,9 +61,9 @@ class Play(RuleBasedStateMachine):
             self.script.append(each)
             self.stage.run(each.play(self.stage))
 
-    @rule(tenant=_TENANTS, what=_KIND_AND_NAME, space=_SPACES, look=_NUMBERS, pause=_PAUSES)
-    def put(self, tenant: str, what: tuple[str, str], space: str, look: int, pause: float) -> None:
-        self.do(steps.Put(tenant, what[0], space, what[1], look), pause)
+    @rule(tenant=_TENANTS, kind_and_name=_KIND_AND_NAME, space=_SPACES, look=_NUMBERS, pause=_PAUSES)
+    def put(self, tenant: str, kind_and_name: tuple[str, str], space: str, look: int, pause: float) -> None:
+        self.do(steps.Put(tenant, kind_and_name[0], space, kind_and_name[1], look), pause)
 
     @rule(tenant=_TENANTS, name=_NAMES, space=_SPACES, look=_NUMBERS, pause=_PAUSES)
     def put_pod(self, tenant: str, name: str, space: str, look: int, pause: float) -> None:
@@ -129,9 +129,9 @@ class Play(RuleBasedStateMachine):
     def undefine(self, server: str, kind: str, pause: float) -> None:
         self.do(steps.Undefine(HOST if kind == ISSUERS else server, kind), pause)
 
-    @rule(server=_SERVERS, what=st.sampled_from(sorted(steps.FAULTS)), pause=_PAUSES)
-    def fault(self, server: str, what: str, pause: float) -> None:
-        self.do(steps.Fault(server, what), pause)
+    @rule(server=_SERVERS, fault=st.sampled_from(sorted(steps.FAULTS)), pause=_PAUSES)
+    def fault(self, server: str, fault: str, pause: float) -> None:
+        self.do(steps.Fault(server, fault), pause)
 
     @rule(server=_SERVERS)
     def calm(self, server: str) -> None:

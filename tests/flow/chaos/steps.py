@@ -239,10 +239,10 @@ class Fault(Step):
     """Something goes wrong with our requests to a server, until it is calm."""
 
     server: str
-    what: str
+    fault: str
 
     async def play(self, stage: Stage) -> None:
-        stage.server(self.server).faults.add(FAULTS[self.what]())
+        stage.server(self.server).faults.add(FAULTS[self.fault]())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,36 +4,59 @@ import contextlib
 import json
 import random
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
 from kubelet_client import UPGRADE
 
-from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, INJECTED, POLICY_LABELS, PREFIX
+from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, INJECTED, POLICY_LABELS, PREFIX, is_unmarked
+from hostile_chaos.fleet import MOST_CLUSTERS
+from hostile_chaos.grants import (
+    FROZEN,
+    HIDDEN_CLASS,
+    LEFT_OUT,
+    NEIGHBOUR_ADDRESS,
+    SHOWN,
+    SHOWN_CLASS,
+    SLICES,
+    SLICES_OF_A_NAMESPACE,
+    address_of,
+    class_of_host,
+    slice_of,
+)
 from hostile_chaos.lies import LIES, RAW
 from hostile_chaos.stage import (
     CLAIM,
     CLAIMS,
     CLASSES,
     ISSUERS,
+    KUBELETS,
+    LEADING,
+    LIFE,
     NODE,
     PORTS,
+    SHARE_OF_KUBELETS,
     SPACES,
     SYSTEM,
     TAKEN,
     VOUCHERS,
     WIDE,
+    FrozenObject,
     Stage,
 )
 from syncer.api import Key, Marks, Obj, Resource, key_of
-from syncer.resources.kinds import NODES, SECRETS
+from syncer.cache.parts import MOST_KEYS
+from syncer.engine.stores.identity import NOTE_KEY
+from syncer.resources.endpointslices import SERVICE_NAME
+from syncer.resources.kinds import INGRESS_CLASSES, NODES, PRIORITY_CLASSES, SECRETS, STORAGE_CLASSES
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     build,
     configmap,
     endpointslice,
+    ingress,
     namespace,
     pod,
     pod_mounting,
@@ -53,8 +76,14 @@ NOTES = (
     "kopf.zalando.org/last-handled-configuration",
     "objectset.rio.cattle.io/applied",
 )
+#: The nodes on which a tenant's Pods run, and the slices that are made at once.
+NODES_OF_A_TENANT = 8
+SLICES_AT_ONCE = 10
 #: Connections to the health page at once.
 CONNECTIONS = 45
+#: The virtual namespace in which the slice of a Service `kubernetes` is excluded.
+DEFAULT = "default"
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 #: An object of this many bytes is large, and still accepted by an API server.
 LARGE = 1_000_000
 
@@ -323,6 +352,85 @@ def parts_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
         stage.later(3.0, look)
 
 
+@attack("ports")
+def ports_of_kubelets(stage: Stage, rng: random.Random, name: str) -> None:
+    """Run Pods on many nodes, so that their kubelets take the ports of all tenants."""
+    made = [pod(f"{name}-{number}", spec={"terminationGracePeriodSeconds": 0}) for number in range(NODES_OF_A_TENANT)]
+    for each in made:
+        stage.put(each)
+
+    def spread() -> None:
+        for each in made:
+            copy = stage.scene.copy(each)
+            if copy is not None and not is_unmarked(copy):
+                node = {"nodeName": key_of(each).name}
+                stage.operator.put(merged(copy, {"spec": node, "status": {"phase": "Running"}}))
+
+    def look() -> None:
+        used = stage.kubelet_ports()
+        if len(used) > SHARE_OF_KUBELETS:
+            fault = "a virtual cluster has more kubelet ports than its share"
+            stage.report("ports", fault, f"{len(used)} of {KUBELETS}")
+
+    stage.later(1.0, spread)
+    stage.later(4.0, look)
+
+
+@attack("slices")
+def slices_that_lead_away(stage: Stage, rng: random.Random, name: str) -> None:
+    """Lead a Service to what isn't the tenant's, by many slices with many addresses each."""
+    number = int(name.rpartition("-")[2])
+    own = address_of(number)
+    target = pod(name, namespace=LEADING, spec={"terminationGracePeriodSeconds": 0})
+    # What a tenant writes into the status of a virtual Pod is no address of theirs.
+    lying = {"phase": "Running", "podIP": NEIGHBOUR_ADDRESS, "podIPs": [{"ip": NEIGHBOUR_ADDRESS}]}
+    stage.put(pod(f"{name}-lying", namespace=LEADING, status=lying))
+    stage.put(target)
+    others = [NEIGHBOUR_ADDRESS, "169.254.169.254", "10.96.0.10", *(f"10.9.0.{each}" for each in range(1, 250))]
+
+    def run() -> None:
+        copy = stage.scene.copy(target)
+        if copy is not None and not is_unmarked(copy):
+            status = {"phase": "Running", "podIP": own, "podIPs": [{"ip": own}]}
+            stage.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": status}))
+
+    def lead() -> None:
+        for each in range(SLICES_AT_ONCE):
+            chosen = [own, *rng.sample(others, rng.randrange(1, 200)), rng.choice([own, NEIGHBOUR_ADDRESS])]
+            stage.put(endpointslice(f"{name}-{each}", *chosen, namespace=LEADING))
+
+    def look() -> None:
+        copies = stage.slices_of(LEADING)
+        if copies > SLICES_OF_A_NAMESPACE:
+            fault = "a namespace has more copies of EndpointSlices than its share"
+            stage.report("slices", fault, f"{copies} of {SLICES}")
+
+    stage.later(1.0, run)
+    stage.later(1.5, lead)
+    stage.later(4.0, look)
+
+
+@attack("fleet")
+def secrets_of_virtual_clusters(stage: Stage, rng: random.Random, name: str) -> None:
+    """Write Secrets that name virtual clusters, whose kubeconfigs reach for what is the daemon's or others'."""
+    fleet = stage.fleet
+    # An attacker removes the note by which the daemon knows under which name it has served their API server.
+    fleet.own.delete("configmaps", str(NOTE_KEY))
+    chosen = rng.sample(fleet.attacks(name), rng.randrange(1, 4))
+    for number, each in enumerate(chosen):
+        made = merged(each, {"metadata": {"name": f"{name}-{number}"}})
+        stage.operator.put(made)
+        stage.later(LIFE, partial(stage.operator.delete, "secrets", str(key_of(made))))
+
+    def look() -> None:
+        fleet.look()
+        served = stage.served_clusters()
+        if served > MOST_CLUSTERS + 2:
+            stage.report("fleet", "more virtual clusters of Secrets are served than may be", str(served))
+
+    stage.later(3.0, look)
+
+
 def _status(name: str) -> Obj:
     """Return the status of a running container."""
     return {"name": name, "image": "i", "imageID": "", "ready": True, "restartCount": 0}
@@ -526,6 +634,163 @@ def pause_and_delete(stage: Stage, rng: random.Random, name: str) -> None:
         stage.must_go(obj, "paused")
 
     stage.later(1.0, pause)
+
+
+def _patch(stage: Stage, obj: Obj, **parts: Any) -> None:
+    """Change an object as the tenant if it is there."""
+    resource = resource_of(obj)
+    key = str(key_of(obj))
+    if stage.tenant.get(resource, key):
+        stage.tenant.patch(resource, key, **parts)
+
+
+def _pause_namespace(stage: Stage, obj: Obj) -> None:
+    home = obj["metadata"].get("namespace", obj["metadata"]["name"])
+    if home != DEFAULT:
+        _patch(stage, namespace(home), metadata=_PAUSED)
+
+
+def _lie(stage: Stage, obj: Obj) -> None:
+    """Let the virtual API server tell something malformed of an object, in a watch at once."""
+    name = obj["metadata"]["name"]
+    choices = sorted([*LIES, *RAW])
+    number = int(name.rpartition("-")[2])
+    stage.lie(name, choices[number % len(choices)])
+    _patch(stage, obj, metadata={"labels": {"changed": "yes"}})
+
+
+_PAUSED = {"annotations": {f"{PREFIX}paused": "true"}}
+_TOO_MANY = {f"note-{number}": "" for number in range(MOST_KEYS + 1)}
+#: The ways to freeze the copy of an object.
+FREEZES: Mapping[str, Callable[[Stage, Obj], object]] = {
+    "pauses it": lambda stage, obj: _patch(stage, obj, metadata=_PAUSED),
+    "pauses its namespace": _pause_namespace,
+    "makes it too large": lambda stage, obj: _patch(stage, obj, metadata={"annotations": _TOO_MANY}),
+    "relabels it": lambda stage, obj: _patch(stage, obj, metadata={"labels": LEFT_OUT}),
+    "has it excluded": lambda stage, obj: _patch(stage, obj, metadata={"labels": {SERVICE_NAME: "kubernetes"}}),
+    "makes it malformed": _lie,
+}
+
+
+@attack("freezes")
+def grants_that_are_frozen(stage: Stage, rng: random.Random, name: str) -> None:
+    """Freeze the copy of an object that gives access, when the access ends or the tenant asks for more."""
+    home = f"{name}-home"
+    kind = rng.choice(sorted(FROZEN))
+    if kind == "EndpointSlice" and rng.random() < 0.5:
+        _freeze_address(stage, rng, name)
+        return
+    frozen = FROZEN[kind]
+    obj = frozen.within(name, home)
+    freezes = rng.sample(sorted(FREEZES), rng.randrange(1, 3))
+    stage.put_lasting(namespace(home))
+    stage.put_lasting(obj)
+
+    def freeze() -> None:
+        if rng.random() < 0.5:
+            _patch(stage, obj, **frozen.more)
+        for each in freezes:
+            FREEZES[each](stage, obj)
+        stage.later(0.7, exceed)
+
+    def exceed() -> None:
+        copy = stage.scene.copy(obj)
+        if copy is not None and not is_unmarked(copy):
+            stage.operator.put(merged(copy, frozen.earlier(copy)))
+        stage.must_shrink(FrozenObject(obj, "freezes"))
+
+    stage.later(1.5, freeze)
+
+
+def _freeze_address(stage: Stage, rng: random.Random, name: str) -> None:
+    """Freeze the copy of a slice that leads to a Pod, and let the Pod end."""
+    home = rng.choice([f"{name}-home", DEFAULT])
+    address = address_of(int(name.rpartition("-")[2]))
+    target = pod(f"{name}-pod", namespace=home, spec={"terminationGracePeriodSeconds": 0})
+    leading = slice_of(address, name, home)
+    freezes = rng.sample(sorted(FREEZES), rng.randrange(1, 3))
+    end = rng.choice(["Succeeded", "Failed", "deleted by the host", "deleted by the tenant"])
+    if home != DEFAULT:
+        stage.put_lasting(namespace(home))
+    stage.put_lasting(target)
+    stage.put_lasting(leading)
+
+    def write_status(phase: str) -> None:
+        copy = stage.scene.copy(target)
+        if copy is not None and not is_unmarked(copy):
+            status = {"phase": phase, "podIP": address, "podIPs": [{"ip": address}]}
+            stage.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": status}))
+
+    def freeze() -> None:
+        for each in freezes:
+            FREEZES[each](stage, leading)
+        stage.later(0.7, finish)
+
+    def finish() -> None:
+        copy = stage.scene.copy(target)
+        if end == "deleted by the tenant":
+            stage.tenant.delete(resource_of(target), str(key_of(target)))
+        elif end == "deleted by the host":
+            if copy is not None and not is_unmarked(copy):
+                stage.operator.delete(resource_of(copy), str(key_of(copy)))
+        else:
+            write_status(end)
+        if copy is not None:
+            stage.must_shrink(FrozenObject(leading, "freezes", address))
+
+    stage.later(1.5, lambda: write_status("Running"))
+    stage.later(3.0, freeze)
+
+
+@attack("classes")
+def classes_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name classes of the host that the tenant isn't shown, or is shown no longer."""
+    if rng.random() < 0.4:
+        _keep_withdrawn_class(stage, rng, name)
+        return
+    hidden: list[Obj] = [
+        ingress(name, spec={"ingressClassName": HIDDEN_CLASS}),
+        ingress(name, metadata={"annotations": {"kubernetes.io/ingress.class": HIDDEN_CLASS}}),
+        build(CLAIMS, name, spec={**CLAIM, "storageClassName": HIDDEN_CLASS}),
+        build(CLAIMS, name, spec={**CLAIM, "volumeAttributesClassName": HIDDEN_CLASS}),
+        build(CLAIMS, name, spec=CLAIM, metadata={"annotations": {_BETA_CLASS: HIDDEN_CLASS}}),
+        pod(name, spec={"runtimeClassName": HIDDEN_CLASS}),
+        pod(name, spec={"priorityClassName": HIDDEN_CLASS}),
+    ]
+    obj = rng.choice(hidden)
+    if rng.random() < 0.3:
+        stage.put(class_of_host(rng.choice([INGRESS_CLASSES, STORAGE_CLASSES]), HIDDEN_CLASS, labels=SHOWN))
+    if obj["kind"] == "Ingress" and rng.random() < 0.5:
+        stage.put(ingress(name, spec={"ingressClassName": SHOWN_CLASS}))
+        stage.later(1.5, lambda: _patch(stage, obj, metadata=obj["metadata"], spec=obj["spec"]))
+        return
+    if "priorityClassName" in obj.get("spec", {}):
+        # The API server refuses a Pod whose class isn't there. Where names are unchanged, the copy of
+        # the tenant's class would be at the place of the host's, and the daemon asks what is there.
+        if stage.scene.names.to_host(PRIORITY_CLASSES, Key("", HIDDEN_CLASS)).name == HIDDEN_CLASS:
+            return
+        stage.put(class_of_host(PRIORITY_CLASSES, HIDDEN_CLASS))
+    stage.put(obj)
+
+
+def _keep_withdrawn_class(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name a class that is shown, and freeze the Ingress before the operator withdraws the class."""
+    named = f"{name}-class"
+    stage.operator.put(class_of_host(INGRESS_CLASSES, named, labels=SHOWN))
+    obj = ingress(name, namespace=f"{name}-home", spec={"ingressClassName": named})
+    if rng.random() < 0.5:
+        annotations = {"kubernetes.io/ingress.class": named}
+        obj = ingress(name, namespace=f"{name}-home", metadata={"annotations": annotations})
+    stage.put_lasting(namespace(f"{name}-home"))
+    stage.put_lasting(obj)
+    freeze = FREEZES[rng.choice(sorted(FREEZES))]
+
+    def withdraw() -> None:
+        stage.operator.put(class_of_host(INGRESS_CLASSES, named))
+        stage.must_shrink(FrozenObject(obj, "classes", named))
+
+    stage.later(2.0, lambda: freeze(stage, obj))
+    stage.later(2.7, withdraw)
 
 
 @attack("halted")

@@ -11,6 +11,7 @@ from typing import Any
 from hostile_scene import HOME
 from kubelet_client import OF_CONTAINERS
 
+from hostile_chaos.grants import HIDDEN_CLASS, LEVEL, excess
 from kube_envtest import Change, Logged
 from syncer.api import Obj, annotations_of, dig, labels_of
 
@@ -43,11 +44,16 @@ ACTED_ON_LABELS = (
 )
 #: Labels of a Namespace that switch the host's policies off.
 POLICY_LABELS = ("openshift.io/run-level", "admission.gatekeeper.sh/ignore", "istio-injection", "team", "name")
-LEVEL = "pod-security.kubernetes.io/enforce"
 #: Kinds of volumes, and of their projected sources, that name things of the node or the host.
 HOST_VOLUMES = frozenset({"glusterfs", "rbd", "flexVolume", "podCertificate", "clusterTrustBundle"})
 #: Parts of an Issuer or a monitor by which an operator on the host does the tenant's bidding.
 OPERATOR_PARTS = frozenset({"ingressTemplate", "podTemplate", "parentRefs", "scrapeClass", "apiKeySecretRef"})
+#: Another tenant's virtual cluster in the same daemon, and its host namespace.
+NEIGHBOUR, NEIGHBOUR_HOME = "neighbour", "neighbour-ns"
+#: A namespace of Secrets that name virtual clusters, and the one that these may lead to.
+TEAM, TEAM_HOME = "team", "team-pods"
+#: Part of each object of a virtual cluster that such a Secret names.
+TEAM_TEXT = "of-the-team"
 #: The beginning of the names of what the host has put into a pod.
 INJECTED = "injected-"
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -65,6 +71,8 @@ DELETIONS = 8
 #: Writes of one object within this many seconds, by the host's clock: two a second, and the first. The daemon waits for
 #: the answer to a write before it counts the second, so a slow machine makes them fewer.
 HAMMERED, WINDOW = 5, 2.0
+#: Host namespaces that the daemon uses for others.
+_OF_OTHERS = frozenset({NEIGHBOUR_HOME, TEAM, TEAM_HOME})
 _NAMESPACED = re.compile(
     r"^(pods|secrets|configmaps|services|serviceaccounts|persistentvolumeclaims|endpoints|vouchers|issuers|certificates)$"
 )
@@ -92,8 +100,8 @@ class Audit:
     attacks: Collection[str]
     #: Names of copies at whose place the host has an object of its own.
     squatted: frozenset[str] = frozenset()
-    #: Host namespaces that are the tenant's, or were.
-    namespaces: set[str] = field(default_factory=lambda: {HOME})
+    #: Host namespaces that are a tenant's, or were.
+    namespaces: set[str] = field(default_factory=lambda: {HOME, *_OF_OTHERS})
     deletions: Counter[str] = field(default_factory=Counter)
     _levels: dict[str, str] = field(default_factory=dict)
     _writes: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
@@ -123,12 +131,14 @@ class Audit:
             self.namespaces.add(metadata["name"])
         if resource == "namespaces":
             self._levels[metadata["name"]] = labels_of(change.obj).get(LEVEL, "")
+        if metadata.get("namespace") == NEIGHBOUR_HOME and change.before is not None and resource == "configmaps":
+            self.report("fleet", "a copy of another tenant's is changed", key)
         if change.after is None:
             self._deleted(resource, key)
             return
-        for rule in (self._named, self._metadata, self._marks, self._kind, self._privileges):
-            for kind, wrong, what in rule(resource, key, change):
-                self.report(kind, wrong, f"{key} {what}".rstrip())
+        for rule in (self._named, self._team, self._metadata, self._marks, self._grants, self._kind, self._privileges):
+            for kind, wrong, example in rule(resource, key, change):
+                self.report(kind, wrong, f"{key} {example}".rstrip())
         self._count(key, at)
 
     def _deleted(self, resource: str, key: str) -> None:
@@ -140,6 +150,10 @@ class Audit:
         for path, value in _texts({**change.obj, "metadata": {}, "status": {}}):
             if value in self.squatted or (value.startswith(CANARY) and not _translated(value)):
                 yield self._owner(key), f"{resource} name an object of the host's at {path}", value
+
+    def _team(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
+        if change.obj["metadata"].get("namespace") != TEAM_HOME and TEAM_TEXT in json.dumps(change.obj):
+            yield "fleet", "a virtual cluster of a Secret has copies outside the namespaces that it may have", ""
 
     def _metadata(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
         annotations = annotations_of(change.obj)
@@ -166,15 +180,20 @@ class Audit:
                 if name in OPERATOR_PARTS and ("issuers" in resource or "monitors" in resource):
                     yield self._owner(key), f"{resource} have operators act for the tenant", name
 
+    def _grants(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
+        if is_unmarked(change.obj):
+            return
+        before = set(excess(change.before)) if change.before is not None else set()
+        for part in excess(change.obj):
+            if part not in before:
+                yield self._owner(key), f"{change.obj['kind']} copies get more than the operator's rules allow", part
+
     def _kind(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
         spec = change.obj.get("spec") or {}
-        if resource == "services" and spec.get("externalIPs"):
-            yield "addresses", "Services have externalIPs", ""
-        if resource == "services" and spec.get("loadBalancerIP"):
-            yield "addresses", "Services have a loadBalancerIP", ""
         if resource != "pods":
             return
-        if change.before is None and self.polices and not self._levels.get(change.obj["metadata"]["namespace"]):
+        home = change.obj["metadata"]["namespace"]
+        if change.before is None and self.polices and home not in _OF_OTHERS and not self._levels.get(home):
             yield "policies", "a Pod is created in a host namespace without a Pod Security level", ""
         if any(dig(one, "securityContext.privileged") for part in _CONTAINERS for one in spec.get(part) or ()):
             yield "policies", "a Pod is privileged", ""
@@ -192,10 +211,10 @@ class Audit:
             return
         if "relay-" in key:
             yield from _of_the_host(change)
-        for what in _of_the_node(change.obj.get("spec") or {}):
-            yield "privileges", "a Pod has what is the node's", what
+        for part in _of_the_node(change.obj.get("spec") or {}):
+            yield "privileges", "a Pod has parts of the node", part
         if change.before is None and "privileges-" in key and "-plain" not in key:
-            yield "privileges", "a Pod is created that asks for what is the node's", ""
+            yield "privileges", "a Pod is created that asks for parts of the node", ""
 
     def _count(self, key: str, now: float) -> None:
         if "hammered-" not in key:
@@ -218,6 +237,8 @@ class Audit:
             self.report("tokens", "the Secret of a Pod's tokens comes up", key)
         if CANARY in json.dumps([annotations_of(obj), obj.get("spec")]) and "classes" in change.resource:
             self.report("notes", "a host object shows what the host hides", key)
+        if metadata["name"] == HIDDEN_CLASS:
+            self.report("classes", "a class comes up that the operator's selector leaves out", key)
         hidden = self.namespaces - {metadata.get("namespace")}
         if change.resource == "pods" and not hidden.isdisjoint(_NAMESPACE.findall(json.dumps(obj.get("status")))):
             self.report("hostnames", "the status of a virtual Pod names a host namespace", key)
@@ -241,8 +262,8 @@ class Audit:
         if each.status == 413:
             self.report("size", f"{wanted} sends a body that the host refuses", _asked(each))
         if each.verb in ("list", "watch"):
-            if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
-                self.report("place", f"{wanted} leaves the host namespace", _asked(each))
+            if self.single and namespace not in self.namespaces and _NAMESPACED.match(each.resource):
+                self.report("namespace", f"{wanted} leaves the host namespace", _asked(each))
         elif namespace and each.resource != "namespaces" and namespace not in self.namespaces:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", _asked(each))
 

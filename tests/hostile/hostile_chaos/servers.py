@@ -147,8 +147,8 @@ class StagedServer(ReviewingServer):
 class _Served(Server):
     """A staged server on a thread, in its own process."""
 
-    def __init__(self, seed: str) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: str, *, tls: bool) -> None:
+        super().__init__(seed, tls=tls)
         self._server = StagedServer(seed=seed, tokens={**TOKENS, "beside-token": BESIDE})
 
 
@@ -159,8 +159,9 @@ class RemoteServer(Server):
     the same time, each over a connection of its own.
     """
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, *, tls: bool = False) -> None:
         self._seed = seed
+        self._encrypts = tls
         self._address = ""
         self._local = threading.local()
 
@@ -168,7 +169,7 @@ class RemoteServer(Server):
         """Start the process, and serve HTTP there."""
         context = get_context("spawn")
         self._life, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._seed, theirs), daemon=True)
+        self._process = context.Process(target=_serve, args=(self._seed, self._encrypts, theirs), daemon=True)
         self._process.start()
         theirs.close()
         self._address = self._life.recv()
@@ -195,9 +196,9 @@ class RemoteServer(Server):
         return self.call(partial(ApiServer.kubeconfig, path=path, user=user))
 
 
-def _serve(seed: str, life: Connection) -> None:
+def _serve(seed: str, tls: bool, life: Connection) -> None:
     """Serve until the other end of `life` is closed."""
-    server = _Served(seed)
+    server = _Served(seed, tls=tls)
     server.start()
     with Listener() as listener:
         life.send(listener.address)

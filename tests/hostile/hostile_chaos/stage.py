@@ -23,7 +23,9 @@ from click.testing import CliRunner
 from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually
 from kubelet_client import KubeletClient
 
-from hostile_chaos.audit import CANARY, Report
+from hostile_chaos import grants
+from hostile_chaos.audit import CANARY, NEIGHBOUR_HOME, TEAM_HOME, Report, is_unmarked
+from hostile_chaos.fleet import Fleet, listed
 from hostile_chaos.pulse import PREFERRED, Beside
 from hostile_chaos.servers import RemoteServer, StagedServer
 from syncer.api import Key, Marks, Obj, Resource, annotations_of, dig, key_of
@@ -46,6 +48,18 @@ PLUGIN_KINDS = {
     "servicemonitors.monitoring.coreos.com": "ServiceMonitor",
     "podmonitors.monitoring.coreos.com": "PodMonitor",
 }
+#: The kinds that are searched for copies without an original.
+WITH_COPIES = (
+    "pods",
+    "secrets",
+    "configmaps",
+    "services",
+    "vouchers.example.com",
+    "ingresses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
+    "endpointslices.discovery.k8s.io",
+    "priorityclasses.scheduling.k8s.io",
+)
 #: A name whose place on the host has an object of the host's.
 TAKEN = "taken"
 #: Text that a health page may not say, and the most threads of a daemon.
@@ -56,9 +70,13 @@ LIFE, MOST = 12.0, 160
 MOST_REMADE = 3
 #: Other virtual namespaces, each with labels that a selector may ask for.
 SPACES = 120
+#: The namespace of EndpointSlices that lead to what isn't the tenant's.
+LEADING = "leading"
 #: The namespace of wide Pods, and the ports of its Services: of some too many for variables, and of others few.
 #: The node of the host that runs Pods, and the ports of kubelets.
 NODE, KUBELETS = "node-1", 20
+#: The ports that one of several virtual clusters may have.
+SHARE_OF_KUBELETS = KUBELETS * 3 // 4
 WIDE, PORTS = "wide", (*[400] * 6, *[3] * 40)
 
 CUSTOM: dict[str, Any] = {
@@ -106,6 +124,17 @@ class Later:
     work: Callable[[], object] = field(compare=False)
 
 
+@dataclass(frozen=True)
+class FrozenObject:
+    """An object of which the tenant has frozen the copy."""
+
+    obj: Obj
+    #: The name of the attack.
+    attack: str
+    #: A value that the copy may no longer have: the address of a Pod that has ended, or a class. Empty: none.
+    ended: str = ""
+
+
 class Stage:
     """A scene with canaries on the host, a lying virtual API server, and objects that go again."""
 
@@ -115,6 +144,7 @@ class Stage:
         self.scene = HostileScene(translator, folder, self.tenant, self.operator)
         self.kubelet = KubeletClient()
         self.beside = Beside(folder / "beside", self.operator)
+        self.fleet = Fleet(folder / "fleet", self.operator, report)
         self.single = self.scene.names.host_namespaces() is not None
         self.records = folder / "steps.jsonl"
         #: The names of objects that are made again when the daemon deletes them, and of those that ever were.
@@ -123,6 +153,9 @@ class Stage:
         self._mine: deque[tuple[float, Resource, Key]] = deque()
         #: What was deleted, and whose copies must go, with the attack that it is of.
         self._going: list[tuple[Obj, str]] = []
+        #: Objects that stay until `wait_gone` has checked the frozen copies, and these.
+        self._lasting: list[Obj] = []
+        self._frozen: list[FrozenObject] = []
         #: Validates configurations in a process of its own, so that the API servers here aren't slowed.
         self._validating = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
         self._later: list[Later] = []
@@ -144,16 +177,24 @@ class Stage:
                 server.put(crd(name, spec={"names": {"kind": one, "listKind": f"{one}List"}}))
         for each in (HOME, FOREIGN, SYSTEM):
             self._put_canaries(each)
+        for shown in grants.shown_classes():
+            self.operator.put(shown)
+        for hidden in grants.hidden_classes():
+            self._put_canary(hidden)
         self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
         for number in range(SPACES):
             self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
+        self.tenant.put(namespace(LEADING))
         for number, ports in enumerate(PORTS):
             self.tenant.put(service(f"s{number}", range(1000, 1000 + ports), namespace=WIDE))
 
     def _put_canaries(self, namespace: str) -> None:
         for obj in canaries(namespace):
-            stored = self.operator.put(obj)
-            self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
+            self._put_canary(obj)
+
+    def _put_canary(self, obj: Obj) -> None:
+        stored = self.operator.put(obj)
+        self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
 
     def touched(self) -> list[str]:
         """Return the canaries that are no longer as they were."""
@@ -171,8 +212,11 @@ class Stage:
         custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
         self.tenant.put(self.kubelet.authority())
         command = (*PREFERRED, *self.scene.measured(self.records))
-        self.scene.start(command=command, sync={"custom": custom}, kubelet=self.kubelet.section(KUBELETS))
+        sync = {"custom": custom, "toHost": grants.TO_HOST, "fromHost": grants.FROM_HOST}
+        sections = {**self.fleet.sections(listed(self.scene)), "kubelet": self.kubelet.section(KUBELETS)}
+        self.scene.start(command=command, sync=sync, **sections)
         self.beside.daemon.start()
+        self.fleet.settle()
         if not self.single:
             for name in (NAMESPACE, WIDE):
                 copy = self.scene.names.to_host(NAMESPACES, Key("", name)).name
@@ -200,6 +244,12 @@ class Stage:
         self._mine.append((time.monotonic() + LIFE, resource_of(obj), key_of(obj)))
         return stored
 
+    def put_lasting(self, obj: Obj) -> Obj:
+        """Create an object as the tenant that stays until the next `wait_gone`."""
+        stored = self.tenant.put(obj)
+        self._lasting.append(obj)
+        return stored
+
     def later(self, seconds: float, work: Callable[[], object]) -> None:
         """Do something after some seconds."""
         with self._lock:
@@ -214,6 +264,25 @@ class Stage:
         found: int = dig(self.tenant.get("nodes", node) or {}, "status.daemonEndpoints.kubeletEndpoint.Port") or 0
         return found
 
+    def kubelet_ports(self) -> set[int]:
+        """Return the ports of the kubelets of virtual Nodes on which copies run."""
+        nodes = self.tenant.objects("nodes")
+        used = {dig(copy, "spec.nodeName") for copy in self.operator.objects("pods") if not is_unmarked(copy)}
+        path = "status.daemonEndpoints.kubeletEndpoint.Port"
+        return {port for node in nodes if key_of(node).name in used and (port := dig(node, path))}
+
+    def slices_of(self, virtual_namespace: str) -> int:
+        """Return how many copies a virtual namespace has of EndpointSlices."""
+        mark = Marks().namespace
+        copies = self.operator.objects("endpointslices.discovery.k8s.io")
+        return sum(1 for copy in copies if annotations_of(copy).get(mark) == virtual_namespace)
+
+    def served_clusters(self) -> int:
+        """Return how many virtual clusters the daemon serves or tries to serve."""
+        with contextlib.suppress(OSError):
+            return sum(1 for name, _ in self.scene.daemon.samples() if name == "syncer_cluster_up")
+        return 0
+
     def ask_kubelet(self, path: str, headers: Mapping[str, str] = {}) -> None:
         """Ask the kubelet of the node that runs Pods, if it answers."""
         if port := self.kubelet_port(NODE):
@@ -224,13 +293,45 @@ class Stage:
         """Let `wait_gone` look for the copy of what was just deleted."""
         self._going.append((obj, kind))
 
+    def must_shrink(self, frozen: FrozenObject) -> None:
+        """Let `wait_gone` check a copy against the operator's rules."""
+        self._frozen.append(frozen)
+
     def wait_gone(self) -> None:
-        """Wait until the copies of what was deleted are gone, and report those that stay."""
+        """Wait until the copies of deleted objects are gone and frozen ones are within the rules.
+
+        Others are reported. The frozen objects are deleted then.
+        """
         with contextlib.suppress(AssertionError):
-            eventually(lambda: not self._staying(), "the copies of what was deleted are gone")
+            eventually(lambda: not self._staying() and not self._exceeding(), "deleted and frozen copies are done")
+        with contextlib.suppress(AssertionError):
+            eventually(self.fleet.has_port, "the Node of another tenant has a port")
+        if not self.fleet.has_port():
+            self.report("ports", "the Node of another tenant has no port", "")
         for obj, kind in self._staying():
             self.report(kind, f"the copy of a deleted {obj['kind']} stays", str(key_of(obj)))
         self._going.clear()
+        for frozen in self._exceeding():
+            kept = ", ".join(self.excess_of(frozen))
+            fault = f"the copy of a frozen {frozen.obj['kind']} keeps more than the rules allow"
+            self.report(frozen.attack, fault, f"{key_of(frozen.obj)}: {kept}")
+        self._frozen.clear()
+        for obj in reversed(self._lasting):
+            self.tenant.delete(resource_of(obj), str(key_of(obj)))
+        self._lasting.clear()
+
+    def excess_of(self, frozen: FrozenObject) -> list[str]:
+        """Return the parts of a frozen copy that the rules don't allow."""
+        copy = self.scene.copy(frozen.obj)
+        if copy is None:
+            return []
+        found = list(grants.excess(copy))
+        if frozen.ended and grants.names_text(copy, frozen.ended):
+            found.append(frozen.ended)
+        return found
+
+    def _exceeding(self) -> list[FrozenObject]:
+        return [frozen for frozen in self._frozen if self.excess_of(frozen)]
 
     def _staying(self) -> list[tuple[Obj, str]]:
         deleted = (each for each in self._going if not self.tenant.get(resource_of(each[0]), str(key_of(each[0]))))
@@ -307,14 +408,16 @@ class Stage:
     def orphans(self) -> list[str]:
         """Return the copies of what is no longer there."""
         found, marks = [], Marks()
-        for resource in ("pods", "secrets", "configmaps", "services", "vouchers.example.com"):
+        for resource in WITH_COPIES:
             for copy in self.operator.objects(resource):
                 annotations = annotations_of(copy)
                 name, space = annotations.get(marks.name, ""), annotations.get(marks.namespace, "")
                 kind = annotations.get(marks.kind, "").partition(".")[0]
+                if copy["metadata"].get("namespace") in (NEIGHBOUR_HOME, TEAM_HOME):
+                    continue
                 if kind != copy["kind"] or not name or copy["metadata"]["name"] in self.ever_remade:
                     continue
-                if self.tenant.get(resource, f"{space}/{name}") is None:
+                if self.tenant.get(resource, str(Key(space, name))) is None:
                     found.append(f"{resource} {key_of(copy)}")
         return found
 
@@ -323,6 +426,7 @@ class Stage:
         self._validating.shutdown(cancel_futures=True)
         self.scene.close(show=False)
         self.beside.close()
+        self.fleet.closing().close()
 
 
 def accepts(cli: tuple[str, ...], config: str) -> bool:

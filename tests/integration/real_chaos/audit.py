@@ -23,8 +23,8 @@ class Wrote:
     answered: str
 
     def __str__(self) -> str:
-        what = f"{self.verb} {self.resource} {self.namespace}/{self.name}"
-        return f"{self.user}: {what} on the {self.side} side, received {self.received}"
+        request = f"{self.verb} {self.resource} {self.namespace}/{self.name}"
+        return f"{self.user}: {request} on the {self.side} side, received {self.received}"
 
 
 class Audit:

@@ -160,7 +160,7 @@ def test_names_of_referenced_objects() -> None:
     assert not ctx.enabled("maps")
 
 
-def test_syncer_may_have_places_of_its_own() -> None:
+def test_syncer_may_have_host_keys_of_its_own() -> None:
     class Suffixed(ConfigMaps):
         """Puts its copies beside others."""
 

@@ -112,7 +112,7 @@ def test_decision_followed_by_another() -> None:
     assert Decision().then(Decision()).after is None
 
 
-def test_problem_names_place_fault_and_remedy() -> None:
+def test_problem_names_path_fault_and_remedy() -> None:
     problem = Problem("no such option.", path="sync.x", line=3, file="a.yaml", hint="Did you mean y?")
     assert str(problem) == "a.yaml:3: sync.x: no such option. Did you mean y?"
     assert str(Problem("is empty.")) == "is empty."

@@ -138,7 +138,7 @@ def test_unchanged_parts_are_shared() -> None:
     assert host["spec"]["more"] is virtual["spec"]["more"]
 
 
-def test_labels_and_annotations_are_places_too() -> None:
+def test_references_in_labels_and_annotations_are_renamed() -> None:
     references: References = {
         "/metadata/labels/kubernetes.io~1service-name": Resource("v1", "Service", "services"),
         "/metadata/annotations/example.org~1auth": Reference(SECRETS, form="key"),
@@ -316,8 +316,8 @@ def test_required_copy_is_waited_for_until_it_is_there() -> None:
     decision = world.decide(widgets, "shop/w")
     assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
     assert decision.reason == "it names the Secret shop/db, which has no copy on the host yet"
-    [seen] = decision.on
-    assert (seen.side, seen.resource, seen.key) == (Side.HOST, SECRETS, Key("vc-ns", "db-x-shop-x-vc"))
+    [reference] = decision.on
+    assert (reference.side, reference.resource, reference.key) == (Side.HOST, SECRETS, Key("vc-ns", "db-x-shop-x-vc"))
     world.given(host=[secret("db-x-shop-x-vc", namespace="vc-ns")])
     assert world.decide(widgets, "shop/w").outcome is Outcome.PENDING, "what stands there isn't ours"
     world.given(host=[host_copy(secret("db"))])

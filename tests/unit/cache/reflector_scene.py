@@ -119,8 +119,8 @@ class Scripted:
     async def close(self) -> None:
         """Nothing to end."""
 
-    def _note(self, what: str) -> None:
-        self.asked.append((round(asyncio.get_running_loop().time(), 3), what))
+    def _note(self, request: str) -> None:
+        self.asked.append((round(asyncio.get_running_loop().time(), 3), request))
 
 
 class Opened:

@@ -25,7 +25,7 @@ def text(size: int) -> dict[str, str]:
     return {"k": "x" * size}
 
 
-def test_budget_has_the_bytes_and_the_overhead_of_each_object_as_they_come_change_and_go() -> None:
+def test_budget_counts_bytes_and_overhead_of_each_object() -> None:
     budget = ByteBudget()
     one, other = stored(budget), stored(budget)
     for number, store in enumerate((one, other, one)):

@@ -51,7 +51,7 @@ def test_index_notifies_of_values_gained_and_lost(watched: Watched, informer: In
     assert notified == [{"x", "y"}, {"x", "z"}, {"y", "z"}]
 
 
-def test_index_notifies_of_all_values_at_every_change_if_asked_to(watched: Watched, informer: Informer) -> None:
+def test_index_for_changes_notifies_of_all_values_each_time(watched: Watched, informer: Informer) -> None:
     notified: list[set[str]] = []
     informer.add_index("uses", uses, notify=lambda values: notified.append(set(values)), when="change")
     watched.event("ADDED", obj(1, uses=["x"]))

@@ -66,7 +66,7 @@ def test_values_of_an_object_are_charged_for_but_for_the_first_ones(
 
 @both
 @pytest.mark.parametrize("many", [1, MANY], ids=["at once", "in steps"])
-def test_values_that_come_with_a_new_subscriber_are_charged_for_until_it_is_forgotten(
+def test_values_of_a_new_subscriber_are_charged_until_it_is_forgotten(
     watched: Watched, shares: ByteBudget, kind: str, many: int
 ) -> None:
     for number in range(many):

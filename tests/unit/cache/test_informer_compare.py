@@ -24,14 +24,14 @@ def test_object_that_the_watch_had_passed_was_wrong_and_notifies_no_syncer(kept:
     assert kept.engine_notified == [A, B], "what isn't a syncer's own has to know"
 
 
-def test_object_that_the_watch_is_yet_to_bring_is_no_error_and_notifies_like_its_event(kept: Watched) -> None:
+def test_object_that_the_watch_will_bring_is_no_error_and_notifies(kept: Watched) -> None:
     kept.compared(20, obj(10))
     assert kept.versions() == {"a": "10"}
     assert kept.wrong == []
     assert kept.heard() == [(A, "10")]
 
 
-def test_object_that_is_gone_is_wrong_only_where_the_watch_has_come_past_the_list(kept: Watched) -> None:
+def test_missing_object_is_wrong_only_if_the_watch_has_passed_the_list(kept: Watched) -> None:
     kept.compared(20)
     assert kept.versions() == {}
     assert kept.wrong == []

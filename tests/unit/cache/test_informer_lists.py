@@ -80,7 +80,7 @@ def test_object_that_we_deleted_while_a_list_is_read_is_not_brought_back(either:
     assert either.version() is None
 
 
-def test_object_made_again_after_our_deletion_is_taken_from_the_list_that_is_read(either: Watched) -> None:
+def test_object_recreated_after_our_deletion_is_taken_from_a_list(either: Watched) -> None:
     either.listed(obj(1), version=2)
     with either.informer.replacing() as page:
         page([], "9")
@@ -163,7 +163,7 @@ def test_list_after_deletion_of_our_object_removes_it(either: Watched) -> None:
     assert either.version() is None
 
 
-def test_list_ends_the_wait_for_our_write_and_notifies_since_others_may_have_written_before_us(either: Watched) -> None:
+def test_list_ends_the_wait_for_our_write_and_notifies(either: Watched) -> None:
     either.listed(version=1)
     either.wrote(obj(3))
     either.listed(obj(3), version=4)
@@ -260,7 +260,7 @@ def test_write_replied_before_an_older_list_is_forgotten(either: Watched) -> Non
     assert either.version() == "33"
 
 
-def test_list_below_a_write_of_ours_that_no_watch_has_shown_has_gone_back(watched: Watched) -> None:
+def test_list_older_than_our_unshown_write_has_gone_back(watched: Watched) -> None:
     watched.listed(obj(50), version=60)
     watched.wrote(obj(70))
     watched.listed(obj(50), version=65)
@@ -287,14 +287,14 @@ def test_deletion_that_was_lost_with_the_history_is_forgotten(either: Watched) -
 
 
 def test_going_back_is_detected_only_with_ordered_versions(either: Watched) -> None:
-    seen = []
+    found = []
     for version in (10, 20, 5, 6):
         either.listed(version=version)
-        seen.append(either.informer.went_back)
-    assert seen == [False, False, either.informer.is_ordered, False]
+        found.append(either.informer.went_back)
+    assert found == [False, False, either.informer.is_ordered, False]
 
 
-def test_versions_of_another_form_are_not_compared_whatever_the_server_promises(watched: Watched) -> None:
+def test_versions_of_another_form_are_never_compared(watched: Watched) -> None:
     watched.listed(version="abc")
     assert not watched.informer.is_ordered
     watched.listed(version="7")

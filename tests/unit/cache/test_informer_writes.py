@@ -281,7 +281,7 @@ def test_object_made_again_is_taken_though_the_event_of_our_deletion_got_lost(ei
     assert either.version() == "5"
 
 
-def test_object_that_we_make_again_is_not_undone_by_the_events_of_the_earlier_one(either: Watched) -> None:
+def test_recreated_object_survives_the_events_of_the_earlier_one(either: Watched) -> None:
     either.event("ADDED", obj(1))
     either.deleted("u1")
     either.wrote(obj(4, uid="u2"))
@@ -300,7 +300,7 @@ def test_object_that_our_deletion_only_marks_stays_until_it_goes(either: Watched
     assert either.version() is None
 
 
-def test_deletion_by_others_after_our_write_is_taken_before_the_event_of_our_write(either: Watched) -> None:
+def test_later_deletion_by_others_counts_before_the_event_of_our_write(either: Watched) -> None:
     """The object left the selection of the watch; an old server names the version of the last state then."""
     either.listed(obj(1), version=1)
     either.wrote(obj(5))

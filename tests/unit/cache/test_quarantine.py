@@ -291,7 +291,7 @@ def test_watch_that_brings_only_nonsense_comes_later_each_time() -> None:
     async def scenario() -> None:
         async with running(Scene([page("5")] * 40, [[[b"<html>"]]] * 40)) as scene:
             await asyncio.sleep(60)
-            assert len([what for _, what in scene.asked if what == "watch 5"]) < 15
+            assert len([request for _, request in scene.asked if request == "watch 5"]) < 15
 
     play(scenario)
 

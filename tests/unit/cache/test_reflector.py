@@ -192,7 +192,7 @@ def test_reflector_asks_next(lists: Sequence[Answer], watches: Sequence[Opening]
     async def scenario() -> None:
         async with running(Scene(lists, watches)) as scene:
             await asyncio.sleep(asked[-1][0] + FIRST_WAIT / 2)
-            assert [what for _, what in scene.asked] == [what for _, what in asked]
+            assert [request for _, request in scene.asked] == [request for _, request in asked]
             assert [when for when, _ in scene.asked] == pytest.approx([when for when, _ in asked])
 
     play(scenario)
@@ -342,7 +342,7 @@ def test_version_is_not_checked_where_versions_have_no_order() -> None:
     async def scenario() -> None:
         async with running(Scene([page("50")], [[3.0, CUT]], ordered=False)) as scene:
             await asyncio.sleep(5)
-            assert [what for _, what in scene.asked] == ["list", "watch 50", "watch 50"]
+            assert [request for _, request in scene.asked] == ["list", "watch 50", "watch 50"]
 
     play(scenario)
 
@@ -450,7 +450,7 @@ def test_relist_while_the_version_is_checked_opens_no_watch_beside_it(wrong: lis
             assert await scene.reflector.relist(wrong.append)
             assert scene.versions() == {"a": "31"}
             await asyncio.sleep(5)
-            assert [what for _, what in scene.asked] == ["list", "watch 50", "check", "list", "list", "watch 31"]
+            assert [request for _, request in scene.asked] == ["list", "watch 50", "check", "list", "list", "watch 31"]
 
     play(scenario)
 
@@ -465,7 +465,7 @@ def test_relist_of_two_at_once_is_two_lists(wrong: list[Key]) -> None:
             assert await asyncio.gather(*relists) == [True, True]
             await asyncio.sleep(1)
             assert scene.versions() == {"a": "7"}
-            assert [what for _, what in scene.asked] == ["list", "watch 5", "list", "list", "watch 7"]
+            assert [request for _, request in scene.asked] == ["list", "watch 5", "list", "list", "watch 7"]
 
     play(scenario)
 

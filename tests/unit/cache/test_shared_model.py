@@ -67,20 +67,20 @@ def test_stores_are_the_same_after_any_trouble(steps: Steps, ordered: bool, join
                 if not isinstance(step, str):
                     change(scene, *step, number)
                     continue
-                what, _, cluster = step.partition(" ")
-                if what == "cut":
+                act, _, cluster = step.partition(" ")
+                if act == "cut":
                     scene.server.cut_watches()
-                elif what == "compact":
+                elif act == "compact":
                     scene.server.compact()
                     scene.server.cut_watches()
-                elif what == "relist" and cluster in members:
+                elif act == "relist" and cluster in members:
                     await members[cluster].reflector.relist(lambda key: None)
-                elif what == "again" and cluster in members:
+                elif act == "again" and cluster in members:
                     await members[cluster].leave()
                     members[cluster] = scene.join(cluster)
-                elif what == "wait":
+                elif act == "wait":
                     await soon()
-                elif what == "breath":
+                elif act == "breath":
                     await asyncio.sleep(0)
             await soon()
             assert scene.way.most == 1, "there is one watch at a time"

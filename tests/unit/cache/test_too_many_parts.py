@@ -39,7 +39,7 @@ def used(informer: Informer) -> list[str]:
     return sorted(key.name for key in found)
 
 
-def test_object_with_too_many_parts_keeps_its_earlier_values_unseen_until_it_has_fewer(
+def test_object_with_too_many_parts_keeps_its_earlier_values_until_it_has_fewer(
     watched: Watched, informer: Informer, walked: list[str]
 ) -> None:
     watched.listed(obj(5, uses=["x"]), version=5)
@@ -86,7 +86,7 @@ def test_malformed_object_that_becomes_one_with_too_many_parts_is_quarantined_no
 
 
 @pytest.mark.parametrize("others", [0, MANY], ids=["at once", "in steps"])
-def test_index_that_is_added_later_does_not_see_an_object_with_too_many_parts(
+def test_later_index_skips_an_object_with_too_many_parts(
     watched: Watched, informer: Informer, others: int, request: pytest.FixtureRequest
 ) -> None:
     watched.listed(large(1, "x"), *(obj(1, Key("shop", f"m{number}")) for number in range(others)), version=5)
@@ -96,7 +96,7 @@ def test_index_that_is_added_later_does_not_see_an_object_with_too_many_parts(
     assert list(informer.indexer.doubted("uses")) == [A]
 
 
-def test_cache_of_a_cluster_of_which_nothing_is_refused_indexes_an_object_with_many_parts() -> None:
+def test_cache_without_limits_indexes_an_object_with_many_parts() -> None:
     cache = ClusterInformer("east", CONFIG_MAPS, namespace="", selector="", clock=lambda: 0.0, ordered=lambda: True)
     cache.add_index("early", lambda value: value["uses"])
     cache.seen_live(large(6, "x"))

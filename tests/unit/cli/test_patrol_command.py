@@ -37,8 +37,8 @@ def kind(*found: Mapping[str, Any], name: str = "services", **parts: Any) -> dic
     return {"syncer": name, **counts, "found": list(found), **parts}
 
 
-def report(*kinds: Mapping[str, Any], held: Sequence[str] = (), only: str = "") -> dict[str, Any]:
-    return {"cluster": "shop", "kinds": list(kinds), "held": list(held), "reportedOnly": only}
+def report(*kinds: Mapping[str, Any], stopped: Sequence[str] = (), only: str = "") -> dict[str, Any]:
+    return {"cluster": "shop", "kinds": list(kinds), "held": list(stopped), "reportedOnly": only}
 
 
 class World:
@@ -99,7 +99,7 @@ def test_finding_without_diff_is_a_line(world: World) -> None:
     [
         (report(kind(FOUND | {"outcome": "failed", "reason": "quota"})), "spec.ports[0].port (quota)"),
         (report(kind(FOUND | {"outcome": "reported"})), "1 reported"),
-        (report(kind(), held=["150 of 200 configmaps"]), "150 of 200"),
+        (report(kind(), stopped=["150 of 200 configmaps"]), "150 of 200"),
         (report(kind(FOUND, omitted={"failed": 2})), "services: 2 more, which are only counted\n3 drifted of 4"),
         (report(kind(problem="the host cluster does not answer")), "services: not looked at: the host"),
         (report(kind(troubles={"pods shop/web": "no image"})), "pods shop/web: not in step: no image"),

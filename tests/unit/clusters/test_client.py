@@ -406,3 +406,12 @@ def test_error_page_of_a_proxy_is_an_error_too() -> None:
 async def html_reply() -> None:
     async with cluster_on(lambda call: call.reply(502, b"<html>")) as (cluster, _):
         await cluster.fetch("/version")
+
+
+def test_fetched_document_that_is_no_object_is_malformed() -> None:
+    async def main() -> None:
+        async with cluster_on(lambda call: call.reply(200, b"[]")) as (cluster, _):
+            with pytest.raises(codec.DecodeError, match="/version is no JSON object"):
+                await cluster.fetch("/version")
+
+    asyncio.run(main())

@@ -147,7 +147,7 @@ def limited(cluster: SideClient, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("small")
-def test_page_over_the_bound_is_asked_for_again_with_fewer_objects(
+def test_page_over_the_bound_is_requested_with_fewer_objects(
     play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene(server: ApiServer, cluster: SideClient) -> None:
@@ -181,7 +181,7 @@ def test_object_over_the_bound_comes_without_its_contents_and_others_whole(play:
 
 
 @pytest.mark.usefixtures("small")
-def test_large_malformed_page_is_asked_for_again_with_fewer_objects_and_cut_up_in_steps(
+def test_large_malformed_page_is_requested_with_fewer_objects_and_cut_in_steps(
     play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To cut up a page of 8 MiB would take seconds of a step of the event loop."""

@@ -137,14 +137,14 @@ def test_missing_right_may_be_another_than_the_request() -> None:
     )
 
 
-def test_missing_right_can_be_asked_about_again() -> None:
+def test_error_of_a_missing_right_has_the_right() -> None:
     text = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
     error = from_response(reply(403, "Forbidden", text), WHERE)
     assert isinstance(error, Forbidden)
     assert error.right == MissingRight("patch", "", "pods/status", "ns")
 
 
-def test_quota_without_room_is_no_missing_right_and_says_how_much_is_needed() -> None:
+def test_exceeded_quota_error_has_the_requested_amounts() -> None:
     text = (
         'secrets "db" is forbidden: exceeded quota: small, requested: count/secrets=1,requests.cpu=500m, '
         "used: count/secrets=3,requests.cpu=1, limited: count/secrets=3,requests.cpu=1"
@@ -276,7 +276,7 @@ def test_error_is_small_for_any_size_of_the_servers_message(code: int) -> None:
         (HttpResponse(429, {"retry-after": "5"}, b"Too many requests, please try again later.\n"), 5),
     ],
 )
-def test_patience_is_asked_for_in_seconds(answer: HttpResponse, seconds: float) -> None:
+def test_wait_that_a_server_requests_is_in_seconds(answer: HttpResponse, seconds: float) -> None:
     error = from_response(answer, WHERE)
     assert isinstance(error, TooMany)
     assert error.retry_after == seconds

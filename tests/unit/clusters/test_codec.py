@@ -87,7 +87,7 @@ _TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 @given(st.dictionaries(_FIELDS, _TEXT), st.booleans(), st.booleans())
-def test_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind: bool, sort: bool) -> None:
+def test_head_is_the_same_in_any_order_of_fields(metadata: Obj, kind: bool, sort: bool) -> None:
     order = {"name": 0, "generateName": 1, "namespace": 2, "uid": 3, "resourceVersion": 4, "labels": 5}
     metadata = dict(sorted(metadata.items(), key=lambda item: item[0] if sort else str(order[item[0]])))
     obj: Obj = {"kind": "Pod", "apiVersion": "v1"} if kind else {}
@@ -154,9 +154,9 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
     with pytest.raises(codec.DecodeError):
         codec.decode(text)
     assert codec.head(text) == codec.Head(Key("shop", "web"), "u1", "7", "Widget")
-    seen = codec.observed(text)
-    assert seen.pop(codec.UNREADABLE)
-    assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
+    observed_obj = codec.observed(text)
+    assert observed_obj.pop(codec.UNREADABLE)
+    assert observed_obj == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
 
 
 def test_object_without_contents_keeps_only_well_formed_fields() -> None:
@@ -335,7 +335,7 @@ def test_large_object_with_many_parts_is_never_decoded_whole(
     assert "brackets" in found[codec.UNREADABLE]
 
 
-def test_reply_with_more_parts_than_an_object_may_have_is_decoded_with_a_higher_limit() -> None:
+def test_reply_with_many_parts_is_decoded_with_a_higher_limit() -> None:
     text = b'{"resources":[%s0]}' % (b"1," * codec.MOST_PARTS)
     assert len(text) <= codec.UNCOUNTED
     assert codec.decode(text)["resources"]

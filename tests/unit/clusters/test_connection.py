@@ -114,6 +114,19 @@ def test_server_that_is_not_there_is_named_with_the_file(tmp_path: Path) -> None
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b"null"])
+def test_server_that_is_no_api_server_is_unreachable(tmp_path: Path, body: bytes) -> None:
+    async def main() -> None:
+        async with serve(lambda call: call.reply(200, body)) as peer:
+            path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{peer.port}")
+            cluster = connect(ConnectionSettings(kubeconfig=path), side=Side.HOST, environ={})
+            with pytest.raises(Unreachable, match="doesn't answer as an API server: "):
+                await first_contact(cluster)
+            await cluster.close()
+
+    asyncio.run(main())
+
+
 def test_plugin_that_gives_nothing_is_unauthorized_and_nothing_is_sent(tmp_path: Path) -> None:
     async def main() -> None:
         async with serve(Call.reply) as peer:
@@ -157,7 +170,7 @@ def test_insisting_on_the_service_account(tmp_path: Path) -> None:
         connect(ConnectionSettings(in_cluster=True), side=Side.HOST, environ={"KUBECONFIG": path})
 
 
-def test_other_address_of_a_server_is_asked_there_or_else_its_certificate() -> None:
+def test_other_address_is_checked_there_or_else_in_the_certificate() -> None:
     ca, other = trustme.CA(), trustme.CA()
 
     async def why(certificate: trustme.LeafCert, own: str, host: str, port: int = 0) -> str:

@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 import sys
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_secrets_do_not_appear_in_texts() -> None:
     assert "s3cret" not in f"{login!r} {login} {access!r}"
 
 
-def test_token_file_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:
+def test_token_file_is_checked_every_ten_seconds(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
 
@@ -266,7 +267,7 @@ def test_refused_credentials_stay_refused_while_a_plugin_hangs(tmp_path: Path) -
     asyncio.run(main())
 
 
-def test_refused_token_is_asked_for_again_but_not_by_every_request(tmp_path: Path) -> None:
+def test_refused_token_is_renewed_but_not_by_every_request(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "give(token='same' if n < 3 else 'new')")
 
@@ -334,7 +335,7 @@ def test_plugin_gets_the_cluster_and_its_environment(tmp_path: Path) -> None:
     assert (mine, stdin) == ("yes", "")
 
 
-def test_plugin_that_talks_too_much_does_not_hang_and_only_its_end_is_kept(tmp_path: Path) -> None:
+def test_long_output_of_a_plugin_is_read_and_its_end_kept(tmp_path: Path) -> None:
     plugin = script(tmp_path, "sys.stderr.write('x' * 3_000_000 + ' the end'); sys.exit(3)")
     with pytest.raises(PluginFailed) as caught:
         asyncio.run(issue(plugin))
@@ -346,6 +347,39 @@ def test_plugin_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     plugin = script(tmp_path, "import subprocess\nsubprocess.run(['sleep', '1000'])")
     with pytest.raises(PluginFailed, match=r"gave no answer in 1\.5 s"):
         asyncio.run(issue(plugin, seconds=1.5))
+
+
+#: Waits until the plugin has exited, which isn't reaped yet, and keeps its output open.
+_LEFT = """
+until grep -q "^State:.Z" /proc/$PPID/status; do sleep 0.01; done
+echo $$ >child.new; mv child.new child; exec sleep 1000
+"""
+
+
+def test_child_that_a_plugin_leaves_with_its_output_is_ended(tmp_path: Path) -> None:
+    start = f"import subprocess\nsubprocess.Popen(['sh', '-c', {_LEFT!r}], cwd={str(tmp_path)!r})"
+    plugin = script(tmp_path, start)
+    child = tmp_path / "child"
+
+    async def main() -> None:
+        task = asyncio.create_task(issue(plugin))
+        while not child.exists():  # noqa: ASYNC110 — another process makes it
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    status = Path(f"/proc/{child.read_text().strip()}/status")
+    while _runs(status):
+        time.sleep(0.01)
+
+
+def _runs(status: Path) -> bool:
+    try:
+        return "State:\tZ" not in status.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_plugin_that_is_not_installed_shows_the_hint() -> None:

@@ -222,9 +222,9 @@ def spoil(value: Any, *, field: str, lie: Any) -> Any:
         return [spoil(each, field=field, lie=lie) for each in value]
     if not isinstance(value, dict):
         return value
-    whose = json.dumps(value)
+    text = json.dumps(value)
     found = {name: spoil(each, field=field, lie=lie) for name, each in value.items()}
-    return {**found, field: lie} if field in value and "Certificate" in whose and "items" not in value else found
+    return {**found, field: lie} if field in value and "Certificate" in text and "items" not in value else found
 
 
 @pytest.mark.parametrize(

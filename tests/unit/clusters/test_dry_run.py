@@ -102,7 +102,7 @@ def test_strategic_patch_merges_conditions_by_type() -> None:
     virtual_time.run(main())
 
 
-def test_json_patch_answers_with_the_object_as_it_would_be_or_why_it_cannot() -> None:
+def test_json_patch_answers_with_the_object_or_the_reason() -> None:
     async def main() -> None:
         async with dry(configmap("a", {"color": "blue", "size": "1"})) as (cluster, run):
             remove = {"op": "remove", "path": "/data/size"}
@@ -192,7 +192,7 @@ def test_applied_object_that_is_not_there_is_created() -> None:
     virtual_time.run(main())
 
 
-def test_question_is_asked_and_is_no_write() -> None:
+def test_review_is_sent_and_is_no_write() -> None:
     async def main() -> None:
         async with dry() as (cluster, run):
             reviews = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)

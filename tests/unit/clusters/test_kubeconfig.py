@@ -148,7 +148,7 @@ def test_exec_plugin_with_everything(tmp_path: Path) -> None:
     )
 
 
-def test_plugin_in_the_path_knows_nothing_of_the_cluster_unless_asked(tmp_path: Path) -> None:
+def test_plugin_in_the_path_gets_the_cluster_only_on_request(tmp_path: Path) -> None:
     plugin = login(tmp_path, {}, {"exec": {"apiVersion": "v", "command": "aws", "env": None}}).plugin
     assert plugin == ExecPlugin("aws", api_version="v")
 

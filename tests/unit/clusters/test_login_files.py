@@ -190,7 +190,7 @@ def test_ca_bundle_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca:
 
 
 @pytest.mark.parametrize("what", ["server", "ca", "program", "file"])
-def test_another_server_ca_program_or_file_is_reported_once_and_the_former_stays_in_use(
+def test_login_with_another_server_ca_program_or_file_is_reported_and_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     path, moved = tmp_path / "k", Moved()

@@ -79,16 +79,16 @@ def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
     async def scene(server: ApiServer, cluster: SideClient) -> None:
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         version = (await api.list_namespaced_config_map("default")).to_dict()["metadata"]["resource_version"]
-        seen = []
+        arrived = []
         async with Watch() as watch:  # type: ignore[no-untyped-call]
             events = watch.stream(api.list_namespaced_config_map, "default", resource_version=version)
             server.put(configmap("one", namespace="default"))
             server.put(configmap("two", namespace="default"))
             async for event in events:
-                seen.append((event["type"], event["object"].metadata.name))
-                if len(seen) == 2:
+                arrived.append((event["type"], event["object"].metadata.name))
+                if len(arrived) == 2:
                     break
-        assert seen == [("ADDED", "one"), ("ADDED", "two")]
+        assert arrived == [("ADDED", "one"), ("ADDED", "two")]
         await asyncio.sleep(0)
         assert not cluster.transport._streams  # type: ignore[attr-defined]
 
@@ -275,7 +275,7 @@ def test_request_that_our_connection_cannot_send_is_refused() -> None:
     asyncio.run(main())
 
 
-def test_package_is_imported_only_where_it_is_asked_for() -> None:
+def test_package_is_imported_only_on_first_use() -> None:
     code = (
         "import sys\n"
         "import syncer.daemon.runner, syncer.clusters.connection, syncer.api\n"

@@ -59,7 +59,7 @@ def test_waiter_that_waited_longest_is_served_first() -> None:
     asyncio.run(main())
 
 
-def test_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() -> None:
+def test_slot_of_a_request_cancelled_at_the_same_moment_is_not_lost() -> None:
     async def main() -> None:
         async with pool_of(1) as (pool, _):
             connection = await pool.acquire(Access(), deadline=SOON)
@@ -127,7 +127,7 @@ def test_only_some_idle_connections_with_stretched_buffers_are_kept(
     asyncio.run(main())
 
 
-def test_connections_that_were_not_needed_for_some_seconds_are_closed_from_the_oldest_on() -> None:
+def test_spare_connections_are_closed_after_seconds_oldest_first() -> None:
     async def main() -> None:
         async with pool_of(4) as (pool, _):
             all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(4)]

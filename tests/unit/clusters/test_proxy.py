@@ -142,7 +142,7 @@ def test_environment_names_the_proxy_for_files_and_service_accounts(tmp_path: Pa
     assert kubeconfig.in_cluster(environ, directory=tmp_path).endpoint.proxy is None
 
 
-def test_mistake_names_its_place_and_no_password(tmp_path: Path) -> None:
+def test_mistake_names_its_source_and_no_password(tmp_path: Path) -> None:
     path = kubeconfig_file(tmp_path / "k", **{"proxy-url": "socks5://ann:secret@p:1"})
     with pytest.raises(ConfigError) as caught:
         kubeconfig.read(path, environ={})

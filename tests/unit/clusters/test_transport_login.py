@@ -121,7 +121,7 @@ def test_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kind,
     kind.run(main())
 
 
-def test_server_is_asked_for_by_its_tls_server_name(kind: Kind) -> None:
+def test_handshake_names_the_tls_server_name(kind: Kind) -> None:
     ca = trustme.CA()
 
     async def main() -> None:
@@ -185,7 +185,7 @@ def test_another_name_in_the_certificate_leads_to_tls_server_name(kind: Kind) ->
     kind.run(main())
 
 
-def test_expired_server_certificate_says_since_when(kind: Kind) -> None:
+def test_expired_server_certificate_is_reported_with_its_end(kind: Kind) -> None:
     ca = trustme.CA()
     certificate = ca.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
 

@@ -60,7 +60,7 @@ def test_tunnel_carries_requests_and_watches(kind: Kind, proxy_tls: bool) -> Non
     kind.run(main())
 
 
-def test_server_without_tls_is_asked_for_by_whole_urls(kind: Kind) -> None:
+def test_proxy_gets_whole_urls_for_a_server_without_tls(kind: Kind) -> None:
     async def main() -> None:
         async with serve(whole_answer) as peer, proxy_server(ProxyServer(with_password=True)) as proxy:
             endpoint = replace(peer.endpoint(prefix="/k8s"), proxy=proxy.proxy(ALLOWED))
@@ -181,7 +181,7 @@ def test_https_proxy_must_be_trusted(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_servers_certificate_is_looked_at_through_the_proxy(kind: Kind) -> None:
+def test_server_certificate_is_checked_through_the_proxy(kind: Kind) -> None:
     ca, ended = trustme.CA(), datetime.now(UTC) - timedelta(days=1)
     certificate = ca.issue_cert("127.0.0.1", not_before=ended - timedelta(days=9), not_after=ended)
 

@@ -31,7 +31,7 @@ def test_request_arrives_as_it_was_given(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_request_that_may_no_longer_be_sent_once_a_connection_is_free_is_not_sent(kind: Kind) -> None:
+def test_request_is_not_sent_if_its_right_ended_before_a_connection_was_free(kind: Kind) -> None:
     async def main() -> None:
         may, arrived, free = True, asyncio.Event(), asyncio.Event()
 
@@ -189,7 +189,7 @@ def test_connection_that_the_server_ends_with_the_reply_is_not_used_again(kind: 
     kind.run(main())
 
 
-def test_server_that_says_close_and_does_not_is_taken_at_its_word(kind: Kind) -> None:
+def test_reply_with_connection_close_ends_the_connection(kind: Kind) -> None:
     async def main() -> None:
         async with serve(lambda call: call.reply(headers="Connection: close\r\n")) as peer:
             async with kind.open(peer.endpoint()) as transport:

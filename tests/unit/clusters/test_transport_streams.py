@@ -1,31 +1,65 @@
 """Streams over every transport: lines, cuts, idleness and slow readers."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
-from cluster_servers import Call, serve
+from cluster_servers import Answer, Call, serve
 from transport_kinds import Kind, receive
 
+from syncer.clusters import http1_stream
 from syncer.clusters.http1_stream import LineStream
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, LineSplitter, ReplyTooLarge
+from syncer.clusters.large_replies import LARGE_REPLY
+from syncer.clusters.transport import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    HttpRequest,
+    LineSplitter,
+    ReplyTooLarge,
+    Stream,
+)
+
+
+async def end(call: Call) -> None:
+    await call.chunk(b"")
+
+
+async def cut(call: Call) -> None:
+    call.writer.close()
+
+
+async def hang(call: Call) -> None:
+    await asyncio.Event().wait()
+
+
+def chunks(*pieces: bytes, then: Answer = end) -> Answer:
+    """Return an answer of some chunks, and of what comes after them."""
+
+    async def answer(call: Call) -> None:
+        await call.start_chunked()
+        for piece in pieces:
+            await call.chunk(piece)
+            await asyncio.sleep(0)
+        await then(call)
+
+    return answer
+
+
+@asynccontextmanager
+async def streaming(kind: Kind, answer: Answer, *, idle_timeout: float | None = None) -> AsyncIterator[Stream]:
+    """Yield a stream from a server that answers so."""
+    request = HttpRequest("GET", "/w", idle_timeout=idle_timeout)
+    async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream(request) as stream:
+        yield stream
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_lines_come_out_whole_however_the_bytes_arrive(kind: Kind, size: int) -> None:
     async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            text = b'{"a":1}\n\n{"b":22}\r\n{"c":333}\nlast'
-            for start in range(0, len(text), size):
-                await call.chunk(text[start : start + size])
-                await asyncio.sleep(0)
-            await call.chunk(b"")
-
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w")) as stream,
-        ):
+        text = b'{"a":1}\n\n{"b":22}\r\n{"c":333}\nlast'
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        async with streaming(kind, chunks(*pieces)) as stream:
             assert stream.status == 200
             lines = [line async for batch in stream for line in batch]
             assert [line.strip() for line in lines] == [b'{"a":1}', b'{"b":22}', b'{"c":333}', b"last"]
@@ -37,18 +71,12 @@ def test_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
     async def main() -> None:
         go_on = asyncio.Event()
 
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            await call.chunk(b"one\nhalf of ")
+        async def rest(call: Call) -> None:
             await go_on.wait()
             await call.chunk(b"two\n")
             await call.chunk(b"")
 
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w")) as stream,
-        ):
+        async with streaming(kind, chunks(b"one\nhalf of ", then=rest)) as stream:
             batches = aiter(stream)
             assert await anext(batches) == [b"one"]
             go_on.set()
@@ -59,41 +87,18 @@ def test_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_stream_that_is_cut_gives_its_whole_lines_and_then_fails(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("then", "error"),
+    [pytest.param(cut, ConnectionFailed, id="cut"), pytest.param(hang, DeadlineExceeded, id="silent")],
+)
+def test_stream_that_ends_too_early_gives_its_whole_lines_and_then_fails(
+    kind: Kind, then: Answer, error: type[Exception]
+) -> None:
     async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            await call.chunk(b"one\ntw")
-            call.writer.close()
-
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w")) as stream,
-        ):
+        async with streaming(kind, chunks(b"one\ntw", then=then), idle_timeout=0.05) as stream:
             batches = aiter(stream)
             assert await anext(batches) == [b"one"]
-            with pytest.raises(ConnectionFailed):
-                await anext(batches)
-
-    kind.run(main())
-
-
-def test_silent_stream_meets_its_idle_timeout(kind: Kind) -> None:
-    async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            await call.chunk(b"one\n")
-            await asyncio.Event().wait()
-
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w", idle_timeout=0.05)) as stream,
-        ):
-            batches = aiter(stream)
-            assert await anext(batches) == [b"one"]
-            with pytest.raises(DeadlineExceeded):
+            with pytest.raises(error):
                 await anext(batches)
 
     kind.run(main())
@@ -113,22 +118,18 @@ def test_server_that_does_not_begin_meets_the_connect_timeout(kind: Kind) -> Non
 
 
 def test_refusal_is_read_as_a_whole(kind: Kind) -> None:
-    async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.reply(410, b'{"kind":\n"Status"}')
+    async def answer(call: Call) -> None:
+        await call.reply(410, b'{"kind":\n"Status"}')
 
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w")) as stream,
-        ):
+    async def main() -> None:
+        async with streaming(kind, answer) as stream:
             assert (stream.status, await stream.body()) == (410, b'{"kind":\n"Status"}')
             assert stream.headers["content-type"] == "application/json"
 
     kind.run(main())
 
 
-def test_streams_take_no_place_from_requests(kind: Kind) -> None:
+def test_streams_take_no_connection_from_requests(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path != "/w":
@@ -190,7 +191,7 @@ def test_idle_connection_that_dies_under_a_stream_is_replaced_once(kind: Kind) -
     kind.run(main())
 
 
-def test_idle_connection_that_dies_in_the_middle_of_an_answer_is_not_tried_again(kind: Kind) -> None:
+def test_request_is_not_repeated_if_a_connection_dies_within_the_answer(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path == "/":
@@ -230,21 +231,11 @@ def test_closing_ends_streams(kind: Kind) -> None:
 
 
 def test_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LineStream, "HIGH_WATER", 100_000)
+    monkeypatch.setattr(http1_stream, "LARGE_REPLY", 100_000)
     line = b"x" * 9_999 + b"\n"
 
     async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            for _ in range(1000):
-                await call.chunk(line)
-            await call.chunk(b"")
-
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w")) as stream,
-        ):
+        async with streaming(kind, chunks(*[line] * 1000)) as stream:
             sizes = []
             async for batch in stream:
                 sizes.append(len(batch))
@@ -260,6 +251,9 @@ def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() ->
     class Wire(asyncio.Transport):
         paused = False
 
+        def is_closing(self) -> bool:
+            return False
+
         def pause_reading(self) -> None:
             self.paused = True
 
@@ -269,9 +263,9 @@ def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() ->
         receive(stream, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         lines = 0
         while not wire.paused:
-            receive(stream, b"7d0\r\n" + b"x\n" * 1000 + b"\r\n")
-            lines += 1000
-        assert lines <= LineStream.HIGH_WATER // 64
+            receive(stream, b"c8\r\n" + b"x\n" * 100 + b"\r\n")
+            lines += 100
+        assert lines <= LARGE_REPLY // 64
 
     asyncio.run(main())
 
@@ -300,11 +294,6 @@ def test_other_tasks_run_between_two_batches_that_arrived_together(kind: Kind, m
     monkeypatch.setattr(LineSplitter, "MOST_LINES", 1)
 
     async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            await call.chunk(b"1\n2\n3\n4\n")
-            await call.chunk(b"")
-
         steps = 0
 
         async def count() -> None:
@@ -313,11 +302,7 @@ def test_other_tasks_run_between_two_batches_that_arrived_together(kind: Kind, m
                 steps += 1
                 await asyncio.sleep(0)
 
-        async with (
-            serve(answer) as peer,
-            kind.open(peer.endpoint()) as transport,
-            transport.stream(HttpRequest("GET", "/w")) as stream,
-        ):
+        async with streaming(kind, chunks(b"1\n2\n3\n4\n")) as stream:
             await asyncio.sleep(0.1)  # all lines are there
             task = asyncio.create_task(count())
             seen = [(batch, steps) async for batch in stream]

@@ -8,6 +8,7 @@ from typing import Any
 
 import uvloop
 
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.credentials import Credentials, LoginCredentials
 from syncer.clusters.http1 import Http1Connection
 from syncer.clusters.http_transport import HttpTransport
@@ -23,9 +24,15 @@ class Kind:
 
     @asynccontextmanager
     async def open(
-        self, endpoint: Endpoint, credentials: Credentials | None = None, *, connections: int = 32
+        self,
+        endpoint: Endpoint,
+        credentials: Credentials | None = None,
+        *,
+        connections: int = 32,
+        replies: ByteBudget | None = None,
     ) -> AsyncIterator[Transport]:
-        transport = HttpTransport(endpoint, credentials or LoginCredentials(Login(endpoint)), connections=connections)
+        used = credentials or LoginCredentials(Login(endpoint))
+        transport = HttpTransport(endpoint, used, connections=connections, replies=replies)
         try:
             yield transport
         finally:

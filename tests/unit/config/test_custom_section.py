@@ -234,7 +234,7 @@ WIDGET = "widgets.example.org"
         ),
     ],
 )
-def test_entry_mistake_is_reported_with_its_place(options: str, message: str) -> None:
+def test_entry_mistake_is_reported_with_its_path(options: str, message: str) -> None:
     [problem] = problems(f"{WIDGET}: {options}")
     assert problem.startswith(WIDGET + message)
 

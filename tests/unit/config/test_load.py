@@ -271,7 +271,7 @@ def test_value_remembers_its_origin(plugins: Any) -> None:
     assert found.origin("workers") == "default"
 
 
-def test_wrong_flag_is_named_in_place_of_a_line(plugins: Any) -> None:
+def test_wrong_flag_is_named_instead_of_a_line(plugins: Any) -> None:
     assert problems(plugins, HEAD, Override("workers", "x", "--workers")) == [
         "--workers: workers: expected a whole number, found 'x'."
     ]

@@ -115,7 +115,7 @@ def test_right_patches_load(plugins: Any, patch: str) -> None:
         ),
     ],
 )
-def test_wrong_patch_is_a_problem_with_its_place(plugins: Any, patch: str, message: str) -> None:
+def test_wrong_patch_is_a_problem_with_its_path(plugins: Any, patch: str, message: str) -> None:
     [problem] = problems(plugins, patch)
     assert problem.startswith(f"f.yaml:{LINE}: {WHERE}{message}")
 

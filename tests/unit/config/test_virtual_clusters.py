@@ -215,7 +215,7 @@ def test_flags_of_the_short_form_set_options_of_the_entry(plugins: Any, text: st
     assert found.origin("virtualClusters[0].name") in ("f.yaml:3", "f.yaml:4")
 
 
-def test_wrong_flag_of_the_short_form_is_named_in_place_of_a_line(plugins: Any) -> None:
+def test_wrong_flag_of_the_short_form_is_named_instead_of_a_line(plugins: Any) -> None:
     assert problems(plugins, LIST, Override("host.namespace", "X", "--host-namespace"))[0].startswith(
         "--host-namespace: virtualClusters[0].hostNamespace: expected a DNS label"
     )

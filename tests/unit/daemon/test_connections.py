@@ -167,7 +167,7 @@ def test_request_that_is_refused_has_the_cluster_probed_at_once() -> None:
 PLUGIN = "exec plugin aws of /etc/bank, context c, user u has given no answer for 12 s"
 
 
-def test_program_that_gives_no_credentials_is_named_in_place_of_the_api_server() -> None:
+def test_program_that_gives_no_credentials_is_named_instead_of_the_api_server() -> None:
     named = f"virtual cluster shop: there are no credentials yet: {PLUGIN}"
 
     async def scenario() -> None:

@@ -274,7 +274,7 @@ async def test_server_that_closes_ends_requests_that_still_wait_for_the_host() -
         writer.transport.abort()
 
 
-async def test_host_that_ends_with_its_first_bytes_leaves_no_place_taken() -> None:
+async def test_host_that_ends_with_its_first_bytes_leaves_no_relay() -> None:
     async def breaks(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\nlast words")
         await writer.drain()

@@ -113,7 +113,7 @@ async def test_single_objects_are_found_by_name() -> None:
     assert (await scene.ask(f"{ROOT}/namespaces/data/pods/front", 404))["reason"] == "NotFound"
 
 
-async def test_table_is_what_kubectl_get_prints() -> None:
+async def test_table_has_the_columns_of_kubectl_get() -> None:
     found = await Scene().ask(f"{ROOT}/namespaces/web/pods", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert found["kind"] == "Table"
     assert [column["name"] for column in found["columnDefinitions"]] == ["Name", "cpu", "memory", "Window"]

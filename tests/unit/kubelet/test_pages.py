@@ -1,15 +1,16 @@
 """A kubelet's pages about its node show the tenant's own Pods, and figures that Prometheus and metrics-server read."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from kubelet_scene import NODE, POD, request, scene
+from kubelet_scene import NODE, POD, request, scene, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 from usage_scene import BACK, FRONT, copy_name, measuring, virtual
 
-from syncer.kubelet import client, listener, pages
+from syncer.byte_budget import ByteBudget
+from syncer.kubelet import client, pages
+from syncer.kubelet.listener import Bounds
 
 
 async def page(path: str, *, status: int = 200, **server: Any) -> bytes:
@@ -95,18 +96,18 @@ async def test_user_who_may_not_read_a_page_gets_none() -> None:
             assert (status, b"front" in body) == (403, False)
 
 
-async def test_large_pages_wait_for_clients_that_take_none_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "LARGE", 10)
-    monkeypatch.setattr(listener, "MOST_LARGE", 1)
+async def test_large_page_takes_memory_until_its_client_has_it_or_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "TAKE_SECONDS", 0.5)
     monkeypatch.setattr(pages, "pod_list", lambda pods: b"x" * (8 << 20))
-    async with scene() as here:
+    budget = ByteBudget(20 << 20, divided=True)
+    async with scene(bounds=Bounds(budget)) as here:
         reader, writer = await here.connect()
         reader._transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(request("/pods"))
-        await asyncio.sleep(0.2)
-        begun = asyncio.get_running_loop().time()
+        await wait_until(lambda: budget.used > 8 << 20)
+        status, body = await here.ask("/pods")
+        assert (status, b"there is no room for" in body) == (503, True)
+        await wait_until(lambda: budget.used == 0)
         status, body = await here.ask("/pods")
         assert (status, len(body)) == (200, 8 << 20)
-        assert asyncio.get_running_loop().time() - begun > 0.2, "it waited for the first one"
         writer.transport.abort()

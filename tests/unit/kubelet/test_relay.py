@@ -74,7 +74,7 @@ async def test_last_bytes_arrive_before_the_end() -> None:
         await ended.wait()
 
 
-async def test_upstream_keeps_what_follows_the_head() -> None:
+async def test_upstream_keeps_the_bytes_after_the_head() -> None:
     _, writer, transport = await pair()
     upstream = Upstream(1000)
     upstream.connection_made(transport)

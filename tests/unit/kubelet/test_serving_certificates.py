@@ -33,7 +33,7 @@ class Signer(SingleRequests):
         return HttpResponse(200, {}, json.dumps({"metadata": {"name": "r"}, "status": self.status}).encode())
 
 
-async def test_request_is_what_the_signer_wants_and_is_approved_and_deleted() -> None:
+async def test_request_suits_the_signer_and_is_approved_and_deleted() -> None:
     pem = trustme.CA().issue_cert("10.0.0.1").cert_chain_pems[0].bytes()
     signer = Signer({"certificate": base64.b64encode(pem).decode()})
     serving = await signed(SideClient("v", Side.VIRTUAL, signer), ["10.0.0.1", "syncer.example"])

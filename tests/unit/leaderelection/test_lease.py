@@ -374,7 +374,7 @@ def command(api: Api, line: Line | None = None) -> Lease:
     return Lease(line or Line(api), key=KEY, identity="command", clock=loop.time, random=lambda: 0.5)
 
 
-def test_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up() -> None:
+def test_command_holds_the_lease_while_it_works_then_releases_it() -> None:
     async def main() -> None:
         api = Api()
         async with command(api).holding():
@@ -385,7 +385,7 @@ def test_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up() 
     virtual_time.run(main())
 
 
-def test_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_error() -> None:
+def test_failed_or_cancelled_command_releases_the_lease_and_keeps_its_error() -> None:
     async def main() -> None:
         api = Api()
         for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):

@@ -72,9 +72,9 @@ async def running(*work: Any) -> AsyncIterator[None]:
         yield
 
 
-async def eventually(holds: Callable[[], object], what: str = "it holds") -> None:
+async def eventually(holds: Callable[[], object], expectation: str = "it holds") -> None:
     """Wait until ``holds`` returns something true."""
     deadline = asyncio.get_running_loop().time() + PATIENCE
     while not holds():
-        assert asyncio.get_running_loop().time() < deadline, f"not {what}"
+        assert asyncio.get_running_loop().time() < deadline, f"not {expectation}"
         await asyncio.sleep(0.01)

@@ -61,15 +61,15 @@ async def test_client_of_its_owner_is_used_and_never_closed() -> None:
         assert cache.get_uncached_client("a") is client
         with pytest.raises(NotConnected, match="none of its own"):
             cache.get_connection("a")
-        seen = Handler()
-        cache.watch("a", "pods", PODS, seen, sticky=True)
+        handler = Handler()
+        cache.watch("a", "pods", PODS, handler, sticky=True)
         scene["a"].refuse("/", count=1)
         await asyncio.sleep(10)
         assert cache.get_status("a").state is State.DISCONNECTED
         scene["a"].server.put(pod("two"))
         await asyncio.sleep(10)
         assert cache.get_status("a").state is State.CONNECTED
-        assert seen.names == ["one", "two"]
+        assert handler.names == ["one", "two"]
         scene.static.remove("a")
         await asyncio.sleep(1)
         assert scene["a"].closed == 0

@@ -314,7 +314,7 @@ def in_a_pod(tmp_path: Path, monkeypatch: Any) -> dict[str, str]:
 
 
 @in_virtual_time
-async def test_token_of_the_cluster_in_which_the_process_runs_is_swapped_in_place(in_a_pod: dict[str, str]) -> None:
+async def test_new_token_of_the_own_cluster_keeps_the_connection(in_a_pod: dict[str, str]) -> None:
     scene = CacheScene("a", "inside", environ=in_a_pod)
     in_a_pod["POD_UID"] = scene["a"].server.put(pod("me"))["metadata"]["uid"]
     scene.static.remove("inside")
@@ -349,7 +349,7 @@ async def test_process_that_runs_in_the_cluster_uses_its_inner_address_with_the_
 
 
 @in_virtual_time
-async def test_process_whose_own_pod_cannot_be_looked_for_is_not_connected() -> None:
+async def test_process_that_cannot_look_for_its_own_pod_is_not_connected() -> None:
     scene = CacheScene("a", environ={"POD_NAMESPACE": "shop", "POD_NAME": "me", "POD_UID": "u"})
     scene["a"].server.faults.add(Rule(verb="get", resource="pods", status=500))
     async with scene.running() as cache:
@@ -443,7 +443,7 @@ async def test_logins_that_change_again_and_again_during_an_attempt_end_with_the
 
 
 @in_virtual_time
-async def test_token_is_swapped_in_place_with_no_list_no_watch_and_no_event() -> None:
+async def test_token_is_swapped_with_no_list_no_watch_and_no_event() -> None:
     scene = CacheScene("a")
     site, handler = scene["a"], Handler()
     source = scene.cache.source("me")

@@ -88,7 +88,7 @@ async def test_news_are_looked_at_at_once_also_after_an_unusable_login() -> None
 
 
 @in_virtual_time
-async def test_login_whose_files_are_gone_costs_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_login_without_its_files_costs_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = CacheScene("a")
     logins = Logins(scene)
 

@@ -70,19 +70,19 @@ def test_watch_that_is_shown_objects_ends_with_connection_cluster_or_cache(ends:
 
 @in_virtual_time
 async def test_handler_that_raises_is_shown_the_rest_and_named_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    scene, seen = CacheScene("a"), list[str]()
+    scene, received = CacheScene("a"), list[str]()
     for name in ("x", "y", "z"):
         scene["a"].server.put(pod(name))
 
     def handler(key: Key, _: Obj) -> None:
-        seen.append(key.name)
+        received.append(key.name)
         raise RuntimeError("a bug")
 
     async with scene.running() as cache:
         cache.watch("a", "first", PODS, Handler())
         await eventually(lambda: cache.get_client("a").informer(PODS).synced)
         cache.watch("a", "pods", PODS, handler)
-        await eventually(lambda: len(seen) == 3)
+        await eventually(lambda: len(received) == 3)
     assert "the handler of a watch raised" in capsys.readouterr().err
 
 
@@ -199,10 +199,10 @@ async def test_sticky_watch_may_be_declared_before_the_first_connect() -> None:
 async def test_controller_that_is_engaged_goes_on_over_reconnects_with_the_deletes_that_were_missed() -> None:
     scene = CacheScene("a")
     scene["a"].server.put(pod("gone"))
-    seen: list[Request] = []
+    received: list[Request] = []
 
     async def reconcile(request: Request) -> None:
-        seen.append(request)
+        received.append(request)
 
     controller = Controller(reconcile)
     controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
@@ -211,17 +211,17 @@ async def test_controller_that_is_engaged_goes_on_over_reconnects_with_the_delet
         working = asyncio.create_task(controller.run())
         event = await source.get()
         controller.engage(cache.get_client(event.cluster))
-        await eventually(lambda: Request("a", "shop", "gone") in seen)
+        await eventually(lambda: Request("a", "shop", "gone") in received)
         scene["a"].refuse()
         await until(51)
-        seen.clear()
+        received.clear()
         scene["a"].server.delete("pods", Key("shop", "gone"))
         scene["a"].refusals.clear()
         await until(81)
         controller.engage(cache.get_client("a"))
-        await eventually(lambda: Request("a", "shop", "gone") in seen)
+        await eventually(lambda: Request("a", "shop", "gone") in received)
         scene["a"].server.put(pod("new"))
-        await eventually(lambda: Request("a", "shop", "new") in seen)
+        await eventually(lambda: Request("a", "shop", "new") in received)
         working.cancel()
 
 
@@ -247,11 +247,11 @@ async def test_sources_get_each_connect_and_disconnect() -> None:
 async def test_source_that_is_not_read_keeps_few_events_and_delays_no_other() -> None:
     scene = CacheScene("a", max_retry_delay=1.0)
     idle, read = scene.cache.source("idle", probe_failures=[1]), scene.cache.source("read")
-    seen: list[ClusterEvent] = []
+    received: list[ClusterEvent] = []
 
     async def consume() -> None:
         while True:
-            seen.append(await read.get())
+            received.append(await read.get())
 
     async with scene.running() as cache:
         consuming = asyncio.create_task(consume())
@@ -260,7 +260,7 @@ async def test_source_that_is_not_read_keeps_few_events_and_delays_no_other() ->
             await asyncio.sleep(11)
             scene["a"].tokens = {GOOD}
             await asyncio.sleep(2)
-        assert len(seen) == 41
+        assert len(received) == 41
         assert len(idle) <= 3
         cache.leave(idle)
         consuming.cancel()

@@ -65,47 +65,47 @@ async def nothing(request: Request) -> None:
 @in_virtual_time
 async def test_requests_come_from_many_kinds_in_many_clusters() -> None:
     sites = [Site(name, pod("web"), secret("key")) for name in ("eu", "us", "asia")]
-    seen = Recorded()
-    controller = Controller(seen)
+    recorded = Recorded()
+    controller = Controller(recorded)
     for site in sites:
         controller.watch_object(site.cluster, PODS)
         controller.watch_object(site.cluster, SECRETS)
     assert list(controller.clusters) == ["eu", "us", "asia"]
     async with running(controller, *sites):
-        await eventually(lambda: len(seen.requests) == 6)
-        assert Request("us", "shop", "web") in seen.requests
+        await eventually(lambda: len(recorded.requests) == 6)
+        assert Request("us", "shop", "web") in recorded.requests
         sites[1].server.put(pod("second"))
         sites[1].server.delete("pods", Key("shop", "second"))
-        await eventually(lambda: Request("us", "shop", "second") in seen.requests)
-    assert str(seen.requests[0]).startswith("eu: shop/")
+        await eventually(lambda: Request("us", "shop", "second") in recorded.requests)
+    assert str(recorded.requests[0]).startswith("eu: shop/")
 
 
 @in_virtual_time
 async def test_equal_requests_that_wait_are_reconciled_once_and_never_two_at_a_time() -> None:
-    site, seen = Site("eu", pod("a"), pod("b"), pod("c")), Recorded(seconds=10.0)
-    controller = Controller(seen)
+    site, recorded = Site("eu", pod("a"), pod("b"), pod("c")), Recorded(seconds=10.0)
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
-        await eventually(lambda: len(seen.requests) == 3)
+        await eventually(lambda: len(recorded.requests) == 3)
         for phase in ("Pending", "Running"):
             for name in "abc":
                 site.server.put(pod(name, status={"phase": phase}))
         await asyncio.sleep(30)
-    assert Counter(seen.names()) == {"a": 2, "b": 2, "c": 2}
+    assert Counter(recorded.names()) == {"a": 2, "b": 2, "c": 2}
 
 
 @in_virtual_time
 async def test_request_may_name_the_cluster_otherwise() -> None:
-    site, seen = Site("eu", pod("a")), Recorded()
-    controller = Controller(seen)
+    site, recorded = Site("eu", pod("a")), Recorded()
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS, as_cluster="agent")
     async with running(site, controller):
-        await eventually(lambda: seen.requests)
-        assert seen.requests == [Request("agent", "shop", "a")]
+        await eventually(lambda: recorded.requests)
+        assert recorded.requests == [Request("agent", "shop", "a")]
         controller.disengage("eu")
         site.server.put(pod("b"))
         await asyncio.sleep(5)
-        assert len(seen.requests) == 1
+        assert len(recorded.requests) == 1
 
 
 @in_virtual_time
@@ -117,8 +117,8 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
         ]
         return secret(name, metadata={"ownerReferences": references})
 
-    site, seen = Site("eu", controllers=False), Recorded()  # no garbage collector: the owners don't exist
-    controller = Controller(seen)
+    site, recorded = Site("eu", controllers=False), Recorded()  # no garbage collector: the owners don't exist
+    controller = Controller(recorded)
     controller.watch_owner(site.cluster, SECRETS, DEPLOYMENTS)
     async with running(site, controller):
         await site.cluster.list(SECRETS)
@@ -127,48 +127,48 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
         site.server.put(owned("other", ("apps/v1", "ReplicaSet", "set", True)))
         site.server.put(owned("same-kind", ("example.org/v1", "Deployment", "foreign", True)))
         site.server.put(owned("kept", ("v1", "Pod", "p", False), ("apps/v1beta1", "Deployment", "web", True)))
-        await eventually(lambda: seen.requests)
+        await eventually(lambda: recorded.requests)
         await asyncio.sleep(5)
-        assert seen.requests == [Request("eu", "shop", "web")]
+        assert recorded.requests == [Request("eu", "shop", "web")]
         site.server.put(owned("kept", ("apps/v1", "Deployment", "successor", True)))
-        await eventually(lambda: len(seen.requests) == 3)
-        assert sorted(seen.names()) == ["successor", "web", "web"], "a former owner learns of it, too"
+        await eventually(lambda: len(recorded.requests) == 3)
+        assert sorted(recorded.names()) == ["successor", "web", "web"], "a former owner learns of it, too"
 
 
 @in_virtual_time
 async def test_watch_by_a_map_function_requests_its_results_in_engaged_clusters() -> None:
-    eu, us, seen = Site("eu", pod("a")), Site("us"), Recorded()
-    controller = Controller(seen)
+    eu, us, recorded = Site("eu", pod("a")), Site("us"), Recorded()
+    controller = Controller(recorded)
     controller.engage(us.cluster)
     controller.watch_map_func(
         eu.cluster, PODS, lambda obj: [Request(name, "", obj["metadata"]["name"]) for name in ("us", "unknown")]
     )
     async with running(eu, us, controller):
-        await eventually(lambda: seen.requests)
+        await eventually(lambda: recorded.requests)
         await asyncio.sleep(5)
-        assert seen.requests == [Request("us", "", "a")]
+        assert recorded.requests == [Request("us", "", "a")]
 
 
 @in_virtual_time
 async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> None:
     """Copies in one cluster are seen before their originals' clusters join: else none would go with its original."""
-    home, us, seen = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
-    controller = Controller(seen)
+    home, us, recorded = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
+    controller = Controller(recorded)
     controller.watch_map_func(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
     async with running(home, us, controller):
         await home.cluster.list(PODS)
         await asyncio.sleep(5)
-        assert seen.requests == []
+        assert recorded.requests == []
         controller.engage(us.cluster)
-        await eventually(lambda: sorted(seen.names()) == ["a", "b"])
+        await eventually(lambda: sorted(recorded.names()) == ["a", "b"])
         controller.disengage("us")
         home.server.delete("pods", Key("shop", "b"))
         await asyncio.sleep(5)
-        seen.requests.clear()
+        recorded.requests.clear()
         controller.engage(us.cluster)
-        await eventually(lambda: seen.names() == ["a"])
+        await eventually(lambda: recorded.names() == ["a"])
         await asyncio.sleep(5)
-        assert seen.names() == ["a"], "no object leads to the other one any more"
+        assert recorded.names() == ["a"], "no object leads to the other one any more"
 
 
 @in_virtual_time
@@ -182,7 +182,7 @@ async def test_conditions_of_a_watch_are_all_to_be_fulfilled() -> None:
         annotations={"matchExpressions": [{"key": "note", "operator": "In", "values": ["yes"]}]},
         predicate=lambda obj: obj["metadata"]["name"] != "hidden",
     )
-    site, seen = Site("eu"), Recorded()
+    site, recorded = Site("eu"), Recorded()
     for obj in (
         labelled("a"),
         labelled("b", namespace="bank"),
@@ -192,27 +192,27 @@ async def test_conditions_of_a_watch_are_all_to_be_fulfilled() -> None:
         labelled("hidden"),
     ):
         site.server.put(obj)
-    controller = Controller(seen)
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS, wanted)
     async with running(site, controller):
-        await eventually(lambda: len(seen.requests) >= 2)
+        await eventually(lambda: len(recorded.requests) >= 2)
         await asyncio.sleep(5)
-        assert sorted(seen.names()) == ["a", "b"]
+        assert sorted(recorded.names()) == ["a", "b"]
         site.server.put(labelled("a", app="db"))
-        await eventually(lambda: len(seen.requests) == 3, "it learns that an object ceases to be selected")
+        await eventually(lambda: len(recorded.requests) == 3, "it learns that an object ceases to be selected")
         site.server.put(labelled("a", app="other"))
         await asyncio.sleep(5)
-        assert len(seen.requests) == 3
+        assert len(recorded.requests) == 3
 
 
 @in_virtual_time
 async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -> None:
-    site, seen = Site("eu", pod("a"), pod("b", namespace="bank")), Recorded()
-    controller = Controller(seen)
+    site, recorded = Site("eu", pod("a"), pod("b", namespace="bank")), Recorded()
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, site.cluster.informer(PODS, namespace="bank"))
     async with running(site, controller):
-        await eventually(lambda: seen.requests)
-        assert seen.names() == ["b"]
+        await eventually(lambda: recorded.requests)
+        assert recorded.names() == ["b"]
         assert site.requests("list", PODS) == ["/api/v1/namespaces/bank/pods"]
 
 
@@ -222,14 +222,14 @@ async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -
 @in_virtual_time
 async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goes_on() -> None:
     site = Site("eu", *(pod(f"good{number}") for number in range(20)), pod("bad"))
-    seen = Recorded(lambda request: boom(request) if request.name == "bad" else None)
-    controller = Controller(seen, ControllerOptions(workers=1, max_retry_delay=8.0))
+    recorded = Recorded(lambda request: boom(request) if request.name == "bad" else None)
+    controller = Controller(recorded, ControllerOptions(workers=1, max_retry_delay=8.0))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
-        await eventually(lambda: len(set(seen.names())) == 21)
+        await eventually(lambda: len(set(recorded.names())) == 21)
         assert asyncio.get_running_loop().time() < 1, "nobody waits for the failing request"
         await asyncio.sleep(120)
-    times = [at for at, name in zip(seen.at, seen.names(), strict=True) if name == "bad"]
+    times = [at for at, name in zip(recorded.at, recorded.names(), strict=True) if name == "bad"]
     delays = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert delays[0] < 0.1
     assert all(late > early * 1.15 for early, late in itertools.pairwise(delays[:7])), delays
@@ -240,15 +240,15 @@ async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goe
 @in_virtual_time
 async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
     flood, other = Site("flood", *(pod(f"bad{number}") for number in range(300))), Site("other", pod("bad"))
-    seen = Recorded(boom)
-    controller = Controller(seen, ControllerOptions(workers=2, max_retry_delay=8.0, log=Mock()))
+    recorded = Recorded(boom)
+    controller = Controller(recorded, ControllerOptions(workers=2, max_retry_delay=8.0, log=Mock()))
     for site in (flood, other):
         controller.watch_object(site.cluster, PODS)
     async with running(flood, other, controller):
         await asyncio.sleep(60)
-    times = [at for at, request in zip(seen.at, seen.requests, strict=True) if request.cluster == "other"]
+    times = [at for at, request in zip(recorded.at, recorded.requests, strict=True) if request.cluster == "other"]
     delays = [later - earlier for earlier, later in itertools.pairwise(times)]
-    assert len(seen.requests) > 900
+    assert len(recorded.requests) > 900
     for number, delay in enumerate(delays):
         assert delay <= min(0.05 * 2**number * 1.25, 8.0) + 0.05
 
@@ -257,12 +257,12 @@ async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
 async def test_requeue_backs_off_and_requeue_after_resets_the_delay() -> None:
     site = Site("eu", pod("a"))
     results = iter([Result(requeue=True)] * 5 + [Result(requeue_after=30.0), Result(requeue=True), None])
-    seen = Recorded(lambda request: next(results))
-    controller = Controller(seen)
+    recorded = Recorded(lambda request: next(results))
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(300)
-    delays = [later - earlier for earlier, later in itertools.pairwise(seen.at)]
+    delays = [later - earlier for earlier, later in itertools.pairwise(recorded.at)]
     assert len(delays) == 7
     assert delays[4] > 9 * delays[0]
     assert delays[5] == pytest.approx(30.0, abs=0.01)
@@ -274,12 +274,12 @@ async def test_failures_wait_as_long_as_the_api_server_asks() -> None:
     def busy(request: Request) -> None:
         raise TooMany("busy", retry_after=20.0)
 
-    site, seen = Site("eu", pod("a")), Recorded(busy)
-    controller = Controller(seen)
+    site, recorded = Site("eu", pod("a")), Recorded(busy)
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(50)
-    assert len(seen.requests) == 3
+    assert len(recorded.requests) == 3
 
 
 @in_virtual_time
@@ -287,12 +287,12 @@ async def test_reconcile_that_cancels_itself_is_retried_as_after_an_error() -> N
     def cancelled(_: Request) -> None:
         raise asyncio.CancelledError
 
-    site, seen = Site("eu", pod("a")), Recorded(cancelled)
-    controller = Controller(seen)
+    site, recorded = Site("eu", pod("a")), Recorded(cancelled)
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(60)
-    assert 5 < len(seen.requests) < 20
+    assert 5 < len(recorded.requests) < 20
 
 
 class Log:
@@ -338,25 +338,25 @@ async def test_controller_without_a_function_is_refused() -> None:
 
 @in_virtual_time
 async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_index() -> None:
-    eu, us, seen = Site("eu", pod("a")), Site("us", pod("b"), secret("s")), Recorded()
-    controller = Controller(seen)
+    eu, us, recorded = Site("eu", pod("a")), Site("us", pod("b"), secret("s")), Recorded()
+    controller = Controller(recorded)
     controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
     controller.engage(eu.cluster)
     async with running(eu, us, controller):
-        await eventually(lambda: seen.names("eu"))
+        await eventually(lambda: recorded.names("eu"))
         controller.engage(us.cluster)
         controller.engage(us.cluster)
-        await eventually(lambda: seen.names("us"))
+        await eventually(lambda: recorded.names("us"))
         controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, SECRETS))
         controller.for_every_cluster(lambda cluster: cluster.add_index(SECRETS, "all", lambda obj: ["yes"]))
-        await eventually(lambda: len(seen.names("us")) == 2)
+        await eventually(lambda: len(recorded.names("us")) == 2)
         assert len(await us.cluster.by_index(SECRETS, "all", "yes")) == 1
         controller.disengage("us")
         controller.disengage("us")
         us.server.put(pod("c"))
         eu.server.put(pod("d"))
-        await eventually(lambda: "d" in seen.names("eu"))
-        assert seen.names("us") == ["b", "s"]
+        await eventually(lambda: "d" in recorded.names("eu"))
+        assert recorded.names("us") == ["b", "s"]
         assert not controller.is_ready("us")
         assert us.cluster.informer(PODS).handlers.map_functions == []
 
@@ -364,53 +364,53 @@ async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_ind
 @in_virtual_time
 async def test_requests_of_a_cluster_that_has_gone_end_quietly() -> None:
     site, log = Site("eu", *(pod(f"p{number}") for number in range(50))), Log()
-    seen = Recorded(boom, seconds=1000.0)
-    controller = Controller(seen, ControllerOptions(log=log, cluster_workers=10))
+    recorded = Recorded(boom, seconds=1000.0)
+    controller = Controller(recorded, ControllerOptions(log=log, cluster_workers=10))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
-        await eventually(lambda: len(seen.requests) == 10)
+        await eventually(lambda: len(recorded.requests) == 10)
         controller.disengage("eu")
         await asyncio.sleep(100)
-        assert len(seen.requests) == 10
-        assert sum(seen.at_a_time.values()) == 0, "a reconcile for a cluster that is gone goes on"
+        assert len(recorded.requests) == 10
+        assert sum(recorded.at_a_time.values()) == 0, "a reconcile for a cluster that is gone goes on"
         assert log.lines == []
-        seen.seconds = 0.0
+        recorded.seconds = 0.0
         controller.watch_object(site.cluster, PODS)
-        await eventually(lambda: len(set(seen.names())) == 50, "it may come back")
+        await eventually(lambda: len(set(recorded.names())) == 50, "it may come back")
 
 
 @in_virtual_time
 async def test_cluster_is_replaced_by_another_of_its_name() -> None:
-    old, new, seen = Site("eu", pod("old")), Site("eu", pod("new")), Recorded()
-    controller = Controller(seen)
+    old, new, recorded = Site("eu", pod("old")), Site("eu", pod("new")), Recorded()
+    controller = Controller(recorded)
     controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
     controller.engage(old.cluster)
     async with running(old, new, controller):
-        await eventually(lambda: seen.names() == ["old"])
+        await eventually(lambda: recorded.names() == ["old"])
         with pytest.raises(ValueError, match="another cluster is engaged as 'eu'"):
             controller.watch_object(new.cluster, SECRETS)
         controller.engage(new.cluster)
-        await eventually(lambda: "new" in seen.names())
+        await eventually(lambda: "new" in recorded.names())
         old.server.put(pod("older"))
         await asyncio.sleep(5)
-        assert "older" not in seen.names()
+        assert "older" not in recorded.names()
 
 
 @in_virtual_time
 async def test_work_on_a_cluster_begins_when_its_own_caches_are_filled() -> None:
-    late, good, seen = Site("late", pod("a"), secret("s")), Site("good", pod("b")), Recorded()
+    late, good, recorded = Site("late", pod("a"), secret("s")), Site("good", pod("b")), Recorded()
     late.server.faults.add(slow := Rule(verb="list", resource="secrets", status=503))
-    controller = Controller(seen)
+    controller = Controller(recorded)
     for site in (late, good):
         controller.watch_object(site.cluster, PODS)
         controller.watch_object(site.cluster, SECRETS)
     async with running(late, good, controller):
-        await eventually(lambda: seen.names("good"))
+        await eventually(lambda: recorded.names("good"))
         await asyncio.sleep(20)
-        assert seen.names("late") == []
+        assert recorded.names("late") == []
         assert (controller.is_ready("late"), controller.is_ready("good")) == (False, True)
         late.server.faults.remove(slow)
-        await eventually(lambda: len(seen.names("late")) == 2)
+        await eventually(lambda: len(recorded.names("late")) == 2)
 
 
 # -- fairness ------------------------------------------------------------------------------------------
@@ -441,29 +441,29 @@ async def test_slow_cluster_takes_no_worker_from_others() -> None:
 @in_virtual_time
 async def test_reconciles_of_a_cluster_at_a_time_are_limited() -> None:
     sites = [Site(name, *(pod(f"p{number}") for number in range(20))) for name in ("eu", "us")]
-    seen = Recorded(seconds=1.0)
-    controller = Controller(seen, ControllerOptions(workers=5, cluster_workers=3))
+    recorded = Recorded(seconds=1.0)
+    controller = Controller(recorded, ControllerOptions(workers=5, cluster_workers=3))
     for site in sites:
         controller.watch_object(site.cluster, PODS)
     async with running(controller, *sites):
-        await eventually(lambda: len(seen.requests) == 40)
-        assert max(seen.most.values()) == 3
+        await eventually(lambda: len(recorded.requests) == 40)
+        assert max(recorded.most.values()) == 3
         assert asyncio.get_running_loop().time() > 7, "five at a time"
 
 
 @in_virtual_time
 async def test_workers_are_shared_by_the_weights_of_clusters() -> None:
     sites = [Site(name, *(pod(f"p{number}") for number in range(400))) for name in ("eu", "us", "asia")]
-    seen = Recorded(seconds=1.0)
+    recorded = Recorded(seconds=1.0)
     options = ControllerOptions(workers=4, cluster_workers=0, weights={"eu": 2.0})
-    controller = Controller(seen, options)
+    controller = Controller(recorded, options)
     for site in sites:
         controller.watch_object(site.cluster, PODS)
     async with running(*sites, controller):
         await eventually(lambda: all(controller.is_ready(name) for name in ("eu", "us", "asia")))
-        before = len(seen.requests)
+        before = len(recorded.requests)
         await asyncio.sleep(100)
-        shares = Counter(each.cluster for each in seen.requests[before:])
+        shares = Counter(each.cluster for each in recorded.requests[before:])
     assert sum(shares.values()) == pytest.approx(400, abs=5)
     assert shares["eu"] == pytest.approx(200, abs=8)
     assert shares["us"] == pytest.approx(100, abs=8)

@@ -29,7 +29,7 @@ class Log:
         return [tuple(str(about.get(name)) for name in names) for level, _, about in self.lines if level == "error"]
 
 
-class Seen:
+class Recorder:
     """A controller that records its requests."""
 
     def __init__(self, name: str = "copies", **options: Any) -> None:
@@ -63,12 +63,12 @@ class Faulty:
         yield Request("eu", "shop", obj["metadata"]["name"])
 
 
-def watched_by_predicate(seen: Seen, cluster: Cluster, faulty: Faulty) -> None:
-    seen.controller.watch_object(cluster, PODS, WatchOptions(predicate=faulty.judge))
+def watched_by_predicate(recorder: Recorder, cluster: Cluster, faulty: Faulty) -> None:
+    recorder.controller.watch_object(cluster, PODS, WatchOptions(predicate=faulty.judge))
 
 
-def watched_by_map_function(seen: Seen, cluster: Cluster, faulty: Faulty) -> None:
-    seen.controller.watch_map_func(cluster, PODS, faulty.requests)
+def watched_by_map_function(recorder: Recorder, cluster: Cluster, faulty: Faulty) -> None:
+    recorder.controller.watch_map_func(cluster, PODS, faulty.requests)
 
 
 WATCHES = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map_function])
@@ -80,32 +80,32 @@ WATCHES = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map
 @WATCHES
 @in_virtual_time
 async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_not(
-    watch: Callable[[Seen, Cluster, Faulty], None],
+    watch: Callable[[Recorder, Cluster, Faulty], None],
 ) -> None:
-    site, seen, faulty = Site("eu", pod("a"), pod("b"), pod("c")), Seen(), Faulty("a", "b")
-    watch(seen, site.cluster, faulty)
-    async with running(site, seen.controller):
+    site, recorder, faulty = Site("eu", pod("a"), pod("b"), pod("c")), Recorder(), Faulty("a", "b")
+    watch(recorder, site.cluster, faulty)
+    async with running(site, recorder.controller):
         await asyncio.sleep(600)
-        assert seen.names() == ["c"]
-        assert {"a", "b"} == {key.split("/")[1] for (key,) in seen.log.about("key")}
-        first, *_ = seen.log.about("cluster", "controller", "kind")
+        assert recorder.names() == ["c"]
+        assert {"a", "b"} == {key.split("/")[1] for (key,) in recorder.log.about("key")}
+        first, *_ = recorder.log.about("cluster", "controller", "kind")
         assert first == ("eu", "copies", "Pod")
         faulty.names.clear()
         await asyncio.sleep(120)
-        assert seen.names() == ["a", "b", "c"], "though no object has changed"
+        assert recorder.names() == ["a", "b", "c"], "though no object has changed"
 
 
 @in_virtual_time
 async def test_delays_grow_up_to_the_last_retry_and_reset_after_a_success() -> None:
-    site, seen, faulty = Site("eu", pod("a")), Seen(max_retry_delay=30.0), Faulty("a")
-    watched_by_predicate(seen, site.cluster, faulty)
-    async with running(site, seen.controller):
+    site, recorder, faulty = Site("eu", pod("a")), Recorder(max_retry_delay=30.0), Faulty("a")
+    watched_by_predicate(recorder, site.cluster, faulty)
+    async with running(site, recorder.controller):
         await asyncio.sleep(300)
         gaps = [later - before for before, later in zip(faulty.asked, faulty.asked[1:], strict=False)]
         assert gaps[0] < 1
         assert 10 < gaps[-1] <= 30
         faulty.names.clear()
-        await eventually(lambda: seen.names() == ["a"])
+        await eventually(lambda: recorder.names() == ["a"])
         faulty.names.add("a")
         faulty.asked.clear()
         site.server.put(pod("a", metadata={"labels": {"app": "web"}}))
@@ -115,28 +115,28 @@ async def test_delays_grow_up_to_the_last_retry_and_reset_after_a_success() -> N
 
 @in_virtual_time
 async def test_watch_goes_on_though_a_predicate_asks_a_future_that_was_cancelled() -> None:
-    site, seen, faulty = Site("eu", pod("a"), pod("b")), Seen(), Faulty("a", error=asyncio.CancelledError)
-    watched_by_predicate(seen, site.cluster, faulty)
-    async with running(site, seen.controller):
-        await eventually(lambda: seen.names() == ["b"])
+    site, recorder, faulty = Site("eu", pod("a"), pod("b")), Recorder(), Faulty("a", error=asyncio.CancelledError)
+    watched_by_predicate(recorder, site.cluster, faulty)
+    async with running(site, recorder.controller):
+        await eventually(lambda: recorder.names() == ["b"])
         site.server.put(pod("c"))
-        await eventually(lambda: seen.names() == ["b", "c"])
+        await eventually(lambda: recorder.names() == ["b", "c"])
         faulty.names.clear()
-        await eventually(lambda: seen.names() == ["a", "b", "c"])
+        await eventually(lambda: recorder.names() == ["a", "b", "c"])
 
 
 @in_virtual_time
 async def test_deleted_object_is_asked_about_no_more_and_leads_to_the_request_that_it_led_to() -> None:
-    site, seen, faulty = Site("eu", pod("a"), pod("b")), Seen(), Faulty("b")
-    watched_by_predicate(seen, site.cluster, faulty)
-    async with running(site, seen.controller):
-        await eventually(lambda: seen.names() == ["a"])
+    site, recorder, faulty = Site("eu", pod("a"), pod("b")), Recorder(), Faulty("b")
+    watched_by_predicate(recorder, site.cluster, faulty)
+    async with running(site, recorder.controller):
+        await eventually(lambda: recorder.names() == ["a"])
         faulty.names.add("a")
         site.server.put(pod("a", metadata={"labels": {"app": "web"}}))
         await asyncio.sleep(1)
         for name in ("a", "b"):
             site.server.delete("pods", Key("shop", name))
-        await eventually(lambda: seen.names() == ["a", "a"])
+        await eventually(lambda: recorder.names() == ["a", "a"])
         await asyncio.sleep(1)
         faulty.asked.clear()
         await asyncio.sleep(600)
@@ -146,7 +146,7 @@ async def test_deleted_object_is_asked_about_no_more_and_leads_to_the_request_th
 @in_virtual_time
 async def test_function_of_one_controller_or_cluster_that_raises_delays_no_other() -> None:
     eu, us = Site("eu", *(pod(f"p{number}") for number in range(300))), Site("us", pod("b"))
-    bad, good = Seen("bad"), Seen("good")
+    bad, good = Recorder("bad"), Recorder("good")
     faulty = Faulty(*(f"p{number}" for number in range(300)))
     for site in (eu, us):
         watched_by_predicate(bad, site.cluster, faulty)
@@ -167,16 +167,16 @@ async def test_function_of_one_controller_or_cluster_that_raises_delays_no_other
 class Setup:
     """Watches pods, then raises in some clusters, before it watches secrets."""
 
-    def __init__(self, seen: Seen, *clusters: str) -> None:
-        self.seen, self.clusters = seen, set(clusters)
+    def __init__(self, recorder: Recorder, *clusters: str) -> None:
+        self.recorder, self.clusters = recorder, set(clusters)
         self.called: list[str] = []
 
     def __call__(self, cluster: Cluster) -> None:
         self.called.append(cluster.name)
-        self.seen.controller.watch_object(cluster, PODS)
+        self.recorder.controller.watch_object(cluster, PODS)
         if cluster.name in self.clusters:
             raise ValueError("unknown")
-        self.seen.controller.watch_object(cluster, SECRETS)
+        self.recorder.controller.watch_object(cluster, SECRETS)
 
 
 def readiness(controller: Controller, scene: CacheScene) -> str:
@@ -189,85 +189,87 @@ def readiness(controller: Controller, scene: CacheScene) -> str:
 
 @in_virtual_time
 async def test_setup_that_raises_is_tried_again_while_the_cluster_is_connected_and_not_ready_meanwhile() -> None:
-    scene, seen, other = CacheScene("a", "b"), Seen(), Seen("other")
+    scene, recorder, other = CacheScene("a", "b"), Recorder(), Recorder("other")
     for name in ("a", "b"):
         scene[name].server.put(pod(f"pod-{name}"))
         scene[name].server.put(secret(f"secret-{name}"))
-    setup = Setup(seen, "a")
-    seen.controller.for_every_cluster(setup)
+    setup = Setup(recorder, "a")
+    recorder.controller.for_every_cluster(setup)
     other.controller.for_every_cluster(lambda cluster: other.controller.watch_object(cluster, PODS))
-    scene.cache.add(seen.controller)
+    scene.cache.add(recorder.controller)
     scene.cache.add(other.controller)
-    async with scene.running(), running(seen.controller, other.controller):
+    async with scene.running(), running(recorder.controller, other.controller):
         await asyncio.sleep(600)
-        assert seen.names() == ["pod-b", "secret-b"]
+        assert recorder.names() == ["pod-b", "secret-b"]
         assert other.names() == ["pod-a", "pod-b"]
-        assert readiness(seen.controller, scene) == (
+        assert readiness(recorder.controller, scene) == (
             "[!]caches/a degraded: a setup of controller copies raised there, and is tried again"
         )
-        assert seen.controller.is_ready("b")
-        assert len(seen.controller.clusters["a"].informer(PODS).handlers.map_functions) == 1, "the other controller's"
+        assert recorder.controller.is_ready("b")
+        assert len(recorder.controller.clusters["a"].informer(PODS).handlers.map_functions) == 1, (
+            "the other controller's"
+        )
         assert setup.called.count("b") == 1
         assert 5 < setup.called.count("a") < 30, "with delays that grow"
-        assert set(seen.log.about("cluster", "controller")) == {("a", "copies")}
+        assert set(recorder.log.about("cluster", "controller")) == {("a", "copies")}
         setup.clusters.clear()
-        await eventually(lambda: len(seen.requests) == 4)
-        assert readiness(seen.controller, scene) == "[+]caches/a ok"
+        await eventually(lambda: len(recorder.requests) == 4)
+        assert readiness(recorder.controller, scene) == "[+]caches/a ok"
         await asyncio.sleep(120)
-        assert seen.names() == ["pod-a", "pod-b", "secret-a", "secret-b"], "each is watched once"
-        assert len(seen.controller.clusters["a"].informer(PODS).handlers.map_functions) == 2
+        assert recorder.names() == ["pod-a", "pod-b", "secret-a", "secret-b"], "each is watched once"
+        assert len(recorder.controller.clusters["a"].informer(PODS).handlers.map_functions) == 2
 
 
 @in_virtual_time
 async def test_setup_that_raises_in_a_cluster_of_a_manager_is_tried_again_and_the_others_begin() -> None:
     eu, us, manager = Site("eu", pod("a"), secret("s")), Site("us", pod("b")), Manager()
-    seen, other = Seen(), Seen("other")
-    setup = Setup(seen, "eu")
-    seen.controller.for_every_cluster(setup)
+    recorder, other = Recorder(), Recorder("other")
+    setup = Setup(recorder, "eu")
+    recorder.controller.for_every_cluster(setup)
     other.controller.for_every_cluster(lambda cluster: other.controller.watch_object(cluster, PODS))
-    manager.add(seen.controller)
+    manager.add(recorder.controller)
     manager.add(other.controller)
     manager.engage(eu.cluster)
     async with running(manager):
         manager.engage(us.cluster)
-        await eventually(lambda: (seen.names(), other.names()) == (["b"], ["a", "b"]))
+        await eventually(lambda: (recorder.names(), other.names()) == (["b"], ["a", "b"]))
         await asyncio.sleep(60)
-        assert not seen.controller.is_ready("eu")
+        assert not recorder.controller.is_ready("eu")
         setup.clusters.clear()
-        await eventually(lambda: seen.names() == ["a", "b", "s"])
+        await eventually(lambda: recorder.names() == ["a", "b", "s"])
         calls = list(setup.called)
         await asyncio.sleep(600)
         assert setup.called == calls
     async with running(manager):
-        await eventually(lambda: seen.controller.is_ready("eu"), "it can run again")
+        await eventually(lambda: recorder.controller.is_ready("eu"), "it can run again")
 
 
 @in_virtual_time
 async def test_setup_that_comes_later_and_raises_in_one_cluster_is_called_for_all_and_tried_again_there() -> None:
-    sites, seen = [Site(name, pod(f"pod-{name}")) for name in ("eu", "us", "asia")], Seen()
-    setup = Setup(seen, "us")
+    sites, recorder = [Site(name, pod(f"pod-{name}")) for name in ("eu", "us", "asia")], Recorder()
+    setup = Setup(recorder, "us")
     for site in sites:
-        seen.controller.engage(site.cluster)
-    async with running(*sites, seen.controller):
-        await eventually(lambda: seen.controller.is_ready("us"))
-        seen.controller.for_every_cluster(setup)
+        recorder.controller.engage(site.cluster)
+    async with running(*sites, recorder.controller):
+        await eventually(lambda: recorder.controller.is_ready("us"))
+        recorder.controller.for_every_cluster(setup)
         assert setup.called == ["eu", "us", "asia"]
-        await eventually(lambda: seen.names() == ["pod-asia", "pod-eu"])
-        assert not seen.controller.is_ready("us")
+        await eventually(lambda: recorder.names() == ["pod-asia", "pod-eu"])
+        assert not recorder.controller.is_ready("us")
         setup.clusters.clear()
-        await eventually(lambda: len(seen.requests) == 3)
-        assert seen.controller.is_ready("us")
+        await eventually(lambda: len(recorder.requests) == 3)
+        assert recorder.controller.is_ready("us")
 
 
 @in_virtual_time
 async def test_setup_that_raised_is_not_called_for_a_cluster_that_has_left() -> None:
-    site, seen = Site("eu"), Seen()
-    setup = Setup(seen, "eu")
-    seen.controller.for_every_cluster(setup)
-    async with running(site, seen.controller):
-        seen.controller.engage(site.cluster)
+    site, recorder = Site("eu"), Recorder()
+    setup = Setup(recorder, "eu")
+    recorder.controller.for_every_cluster(setup)
+    async with running(site, recorder.controller):
+        recorder.controller.engage(site.cluster)
         await asyncio.sleep(60)
-        seen.controller.disengage("eu")
+        recorder.controller.disengage("eu")
         calls = list(setup.called)
         await asyncio.sleep(600)
         assert setup.called == calls
@@ -276,16 +278,16 @@ async def test_setup_that_raised_is_not_called_for_a_cluster_that_has_left() -> 
 
 @in_virtual_time
 async def test_waiting_for_filled_caches_waits_for_a_setup_that_raised() -> None:
-    site, seen = Site("eu"), Seen()
-    setup = Setup(seen, "eu")
-    seen.controller.for_every_cluster(setup)
-    seen.controller.engage(site.cluster)
-    async with running(site, seen.controller):
+    site, recorder = Site("eu"), Recorder()
+    setup = Setup(recorder, "eu")
+    recorder.controller.for_every_cluster(setup)
+    recorder.controller.engage(site.cluster)
+    async with running(site, recorder.controller):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(120):
-                await seen.controller.filled("eu")
+                await recorder.controller.filled("eu")
         setup.clusters.clear()
-        await seen.controller.filled("eu")
+        await recorder.controller.filled("eu")
         assert site.cluster.informer(SECRETS).synced
 
 
@@ -294,7 +296,7 @@ async def test_waiting_for_filled_caches_waits_for_a_setup_that_raised() -> None
 
 @in_virtual_time
 async def test_cluster_that_a_source_could_not_map_is_mapped_again_and_delays_no_other() -> None:
-    scene, home, seen = CacheScene("a", "b"), Site("home"), Seen()
+    scene, home, recorder = CacheScene("a", "b"), Site("home"), Recorder()
     broken = {"a"}
 
     def owners(cluster: str) -> Iterable[Request]:
@@ -302,12 +304,12 @@ async def test_cluster_that_a_source_could_not_map_is_mapped_again_and_delays_no
             raise KeyError("owner")
         return [Request("home", "fleet", cluster)]
 
-    seen.controller.engage(home.cluster)
-    seen.controller.watch_source(scene.cache.source("owners", owners))
-    async with scene.running(), running(home, seen.controller):
+    recorder.controller.engage(home.cluster)
+    recorder.controller.watch_source(scene.cache.source("owners", owners))
+    async with scene.running(), running(home, recorder.controller):
         await asyncio.sleep(300)
-        assert seen.names() == ["b"]
-        assert set(seen.log.about("cluster", "controller", "source")) == {("a", "copies", "owners")}
-        assert len(seen.log.about("cluster")) < 20
+        assert recorder.names() == ["b"]
+        assert set(recorder.log.about("cluster", "controller", "source")) == {("a", "copies", "owners")}
+        assert len(recorder.log.about("cluster")) < 20
         broken.clear()
-        await eventually(lambda: seen.names() == ["a", "b"])
+        await eventually(lambda: recorder.names() == ["a", "b"])

@@ -153,12 +153,35 @@ def silence(send: Send, ended: threading.Event) -> None:
     ended.wait()
 
 
+def answer(send: Send, body: bytes) -> None:
+    send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    send(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def no_json(send: Send, ended: threading.Event) -> None:
+    """Answer with a text that isn't JSON."""
+    answer(send, b"nope")
+
+
+def no_object(send: Send, ended: threading.Event) -> None:
+    """Answer with JSON that is no object."""
+    answer(send, b"[]")
+
+
+def no_resources(send: Send, ended: threading.Event) -> None:
+    """Answer with a number in place of the resources."""
+    answer(send, b'{"resources": 5}')
+
+
 HOSTS: list[tuple[Reply, str]] = [
     (gigabytes, "the reply is larger than 16 MiB"),
     (endless_chunks, "the reply is larger than 16 MiB"),
     (endless_head, "the head or trailer of the reply is larger than 256 KiB"),
     (drops, "cluster fleet/odd: get / from the API: no reply in time"),
     (silence, "cluster fleet/odd: get / from the API: no reply in time"),
+    (no_json, "cluster fleet/odd can't be discovered"),
+    (no_object, "cluster fleet/odd can't be discovered: /api/v1 is no JSON object"),
+    (no_resources, "cluster fleet/odd serves no nodes"),
 ]
 LABEL = {"labels": {"sigs.k8s.io/multicluster-runtime-kubeconfig": "true"}}
 
@@ -195,12 +218,18 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
 
 
 @pytest.mark.parametrize(
-    ("reply", "reason"),
-    [(gigabytes, "TooLarge"), (endless_chunks, "TooLarge"), (endless_head, "Unreachable")],
+    ("reply", "reason", "message"),
+    [
+        (gigabytes, "TooLarge", "is larger than"),
+        (endless_chunks, "TooLarge", "is larger than"),
+        (endless_head, "Unreachable", "is larger than"),
+        (no_json, "Unreachable", "cluster odd: its version can't be read"),
+        (no_object, "Unreachable", "its version can't be read: /version is no JSON object"),
+    ],
     ids=lambda given: getattr(given, "__name__", ""),
 )
-def test_object_reports_a_host_that_answers_too_much_and_others_run(
-    reply: Reply, reason: str, tmp_path: object
+def test_object_reports_a_host_that_answers_oddly_and_others_run(
+    reply: Reply, reason: str, message: str, tmp_path: object
 ) -> None:
     async def main(odd: str) -> None:
         good = ApiServer()
@@ -219,7 +248,7 @@ def test_object_reports_a_host_that_answers_too_much_and_others_run(
             scene.manage.server.put(remote("shop"))
             await eventually(lambda: scene.ready() == ("True", "Running"))
             await eventually(lambda: scene.ready("odd") == ("False", reason))
-            assert "is larger than" in scene.message("odd")
+            assert message in scene.message("odd")
             await eventually(lambda: host.asked > 1, "it is tried again")
             assert registry.status()["shop"].state is StackState.RUNNING
         await good.stop()

@@ -40,8 +40,8 @@ class Scene:
         self.failures.append(failures)
         return 10.0 * failures
 
-    def _note(self, what: str) -> None:
-        self.happened.append((now(), what))
+    def _note(self, event: str) -> None:
+        self.happened.append((now(), event))
 
     def raises_after(self, seconds: float) -> Callable[[], Any]:
         async def run() -> None:

@@ -36,13 +36,13 @@ class Recorded:
 
 @in_virtual_time
 async def test_caches_shared_by_controllers_and_aliases_are_filled_once() -> None:
-    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
+    site, manager, recorded = Site("eu", pod("a")), Manager(), Recorded()
     for name in ("eu", "agent", "eu"):
-        controller = Controller(seen)
+        controller = Controller(recorded)
         controller.watch_object(site.cluster.alias(name), PODS)
         manager.add(controller)
     async with running(manager):
-        await eventually(lambda: len(seen.requests) == 3)
+        await eventually(lambda: len(recorded.requests) == 3)
         assert len(site.requests("list", PODS)) == 1
         with pytest.raises(NotRunning):
             await manager.run()
@@ -51,27 +51,27 @@ async def test_caches_shared_by_controllers_and_aliases_are_filled_once() -> Non
 
 @in_virtual_time
 async def test_unreachable_cluster_blocks_no_controller_elsewhere_and_is_taken_up_when_it_answers() -> None:
-    hung, good, manager, seen = Site("hung", pod("a")), Site("good", pod("b")), Manager(), Recorded()
+    hung, good, manager, recorded = Site("hung", pod("a")), Site("good", pod("b")), Manager(), Recorded()
     hung.server.freeze()
     for resources in ((PODS,), (PODS, SECRETS)):
-        controller = Controller(seen)
+        controller = Controller(recorded)
         for resource in resources:
             for site in (hung, good):
                 controller.watch_object(site.cluster, resource)
         manager.add(controller)
     async with running(manager):
-        await eventually(lambda: len(seen.requests) == 2)
+        await eventually(lambda: len(recorded.requests) == 2)
         assert asyncio.get_running_loop().time() < 1
-        assert {each.cluster for each in seen.requests} == {"good"}
+        assert {each.cluster for each in recorded.requests} == {"good"}
         await asyncio.sleep(300)
         hung.server.thaw()
-        await eventually(lambda: len(seen.requests) == 4)
+        await eventually(lambda: len(recorded.requests) == 4)
 
 
 @in_virtual_time
 async def test_third_of_a_hundred_clusters_that_hang_delays_none_of_the_others() -> None:
-    manager, seen = Manager(), Recorded()
-    controller = Controller(seen)
+    manager, recorded = Manager(), Recorded()
+    controller = Controller(recorded)
     controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
     manager.add(controller)
     sites = [Site(f"c{number}", pod("a")) for number in range(100)]
@@ -80,21 +80,21 @@ async def test_third_of_a_hundred_clusters_that_hang_delays_none_of_the_others()
             site.server.freeze()
         manager.engage(site.cluster)
     async with running(manager):
-        await eventually(lambda: len(seen.requests) == 66)
+        await eventually(lambda: len(recorded.requests) == 66)
         assert asyncio.get_running_loop().time() < 1
         await asyncio.sleep(600)
-        assert len(seen.requests) == 66
+        assert len(recorded.requests) == 66
         for site in sites:
             site.server.thaw()
-        await eventually(lambda: len(seen.requests) == 100)
+        await eventually(lambda: len(recorded.requests) == 100)
 
 
 @in_virtual_time
 async def test_controller_begins_when_its_own_caches_are_filled_not_those_of_another() -> None:
     site, manager, quick, slow = Site("eu", pod("a"), secret("s")), Manager(), Recorded(), Recorded()
     site.server.faults.add(Rule(verb="list", resource="secrets", status=503))
-    for seen, resource in ((quick, PODS), (slow, SECRETS)):
-        controller = Controller(seen)
+    for recorded, resource in ((quick, PODS), (slow, SECRETS)):
+        controller = Controller(recorded)
         controller.watch_object(site.cluster, resource)
         manager.add(controller)
     async with running(manager):
@@ -135,14 +135,14 @@ async def test_clusters_and_controllers_come_and_go_while_it_runs() -> None:
 
 @in_virtual_time
 async def test_cluster_that_another_owner_runs_is_left_to_it() -> None:
-    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
-    controller = Controller(seen)
+    site, manager, recorded = Site("eu", pod("a")), Manager(), Recorded()
+    controller = Controller(recorded)
     controller.watch_object(site.cluster, PODS)
     manager.add(controller)
     async with running(site):
         await asyncio.sleep(1)
         async with running(manager):
-            await eventually(lambda: seen.requests)
+            await eventually(lambda: recorded.requests)
         assert site.cluster.is_running
 
 
@@ -151,12 +151,12 @@ async def test_only_the_holder_of_the_lease_reconciles_and_the_others_keep_cache
     site = Site("eu", pod("a"), secret("s", namespace="leases"))
     worlds = []
     for name in ("one", "two"):
-        seen, cluster = Recorded(), Cluster("eu", site.new_client())
-        controller = Controller(seen)
+        recorded, cluster = Recorded(), Cluster("eu", site.new_client())
+        controller = Controller(recorded)
         controller.watch_object(cluster, PODS)
         manager = Manager(lease=Lease(site.new_client(), key=Key("leases", "copies"), identity=name))
         manager.add(controller)
-        worlds.append((manager, cluster, seen))
+        worlds.append((manager, cluster, recorded))
     (first, _, ours), (second, _, theirs) = worlds
     async with running(second, first):
         await eventually(lambda: theirs.requests or ours.requests)
@@ -205,15 +205,15 @@ async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
             await asyncio.sleep(30)
             raise OSError("a bug")
 
-    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
-    good = Controller(seen)
+    site, manager, recorded = Site("eu", pod("a")), Manager(), Recorded()
+    good = Controller(recorded)
     good.watch_object(site.cluster, PODS)
-    for controller in (good, Broken(seen), Broken(seen)):
+    for controller in (good, Broken(recorded), Broken(recorded)):
         manager.add(controller)
     with pytest.raises(OSError, match="a bug"):
         await manager.run()
     assert asyncio.get_running_loop().time() == pytest.approx(30.0)
-    assert len(seen.requests) == 1
+    assert len(recorded.requests) == 1
     assert not site.cluster.is_running
     async with running(good):
         with pytest.raises(NotRunning, match="runs already"):
@@ -222,22 +222,22 @@ async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
 
 @in_virtual_time
 async def test_controllers_are_engaged_in_the_clusters_of_a_cache_which_runs_as_long_as_the_manager() -> None:
-    cached, more, manager, seen = CacheScene("eu", "us"), CacheScene("asia"), Manager(), Recorded()
+    cached, more, manager, recorded = CacheScene("eu", "us"), CacheScene("asia"), Manager(), Recorded()
     for scene in (cached, more):
         for name, site in scene.sites.items():
             site.server.put(pod(name))
-    early, late = (Controller(seen, ControllerOptions(name=name)) for name in ("early", "late"))
+    early, late = (Controller(recorded, ControllerOptions(name=name)) for name in ("early", "late"))
     early.for_every_cluster(lambda cluster: early.watch_object(cluster, PODS))
     late.for_every_cluster(lambda cluster: late.watch_object(cluster, PODS))
     manager.add(early)
     manager.add(cached.cache)
     cached.cache.add(early)  # as it is already
     async with running(manager):
-        await eventually(lambda: len(seen.requests) == 2)
+        await eventually(lambda: len(recorded.requests) == 2)
         manager.add(late)
-        await eventually(lambda: len(seen.requests) == 4)
+        await eventually(lambda: len(recorded.requests) == 4)
         manager.add(more.cache)
-        await eventually(lambda: seen.requests.count(Request("asia", "shop", "asia")) == 2)
+        await eventually(lambda: recorded.requests.count(Request("asia", "shop", "asia")) == 2)
         cached.static.remove("us")
         await eventually(lambda: set(early.clusters) == set(late.clusters) == {"eu", "asia"})
     assert list(cached.cache) == list(more.cache) == []
@@ -345,8 +345,8 @@ async def test_drained_controller_runs_again_and_loses_no_request() -> None:
 async def test_cluster_of_a_cache_with_the_name_of_a_managers_cluster_takes_nothing_from_it() -> None:
     scene = CacheScene("eu")
     mine = Site("eu", pod("mine"))
-    seen = Recorded()
-    controller = Controller(seen)
+    recorded = Recorded()
+    controller = Controller(recorded)
     controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
     manager = Manager()
     manager.add(controller)
@@ -358,7 +358,7 @@ async def test_cluster_of_a_cache_with_the_name_of_a_managers_cluster_takes_noth
         await eventually(lambda: "eu" not in scene.cache)
         assert controller.cluster("eu").is_alias_of(mine.cluster)
         mine.server.put(pod("later"))
-        await eventually(lambda: Request("eu", "shop", "later") in seen.requests)
+        await eventually(lambda: Request("eu", "shop", "later") in recorded.requests)
 
 
 @in_virtual_time

@@ -9,7 +9,7 @@ from fleet_scene import PODS, Site, eventually, in_virtual_time, running
 from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.multicluster import Controller, Manager, Request
-from syncer.observe.events import BURST, WAITING_BYTES
+from syncer.observe.events import BURST, MOST_BYTES
 from syncer.testing.objects import pod
 
 
@@ -69,7 +69,7 @@ async def test_events_wait_for_their_cluster_in_bounded_memory_and_follow_its_cl
     eu.cluster.use(moved.new_client("eu"))
     async with running(eu):
         await asyncio.sleep(400)
-    assert 0 < len(events_of(moved)) < WAITING_BYTES // 1000
+    assert 0 < len(events_of(moved)) < MOST_BYTES // 1000
     assert events_of(eu) == []
 
 

@@ -311,7 +311,7 @@ async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
     assert agent.calls == []
 
 
-def test_new_token_is_used_in_place_and_a_kubeconfig_that_runs_programs_is_refused(tmp_path: Path) -> None:
+def test_new_token_is_used_and_a_kubeconfig_that_runs_programs_is_refused(tmp_path: Path) -> None:
     async def scene() -> None:
         scene = Scene()
         shop = scene.sites["eu"]

@@ -111,14 +111,14 @@ async def test_lasting_block_is_reported_whenever_its_time_has_doubled(time: Tim
 
 @in_virtual_time
 async def test_watched_code_gets_results_errors_and_cancellations_as_if_it_were_not(time: Time) -> None:
-    async def work(seen: list[str]) -> str:
+    async def work(reached: list[str]) -> str:
         with pytest.raises(OSError, match="mine"):
             await failing()
-        seen.append(await asyncio.wait_for(asyncio.sleep(1, "slept"), 5))
+        reached.append(await asyncio.wait_for(asyncio.sleep(1, "slept"), 5))
         try:
             await asyncio.sleep(1000)
         except asyncio.CancelledError:
-            seen.append("cancelled")
+            reached.append("cancelled")
             raise
         return "never"
 
@@ -130,13 +130,13 @@ async def test_watched_code_gets_results_errors_and_cancellations_as_if_it_were_
         await asyncio.sleep(1)
         return "given"
 
-    seen: list[str] = []
-    task = asyncio.create_task(time.dog.steps_of(work(seen), "it"))
+    reached: list[str] = []
+    task = asyncio.create_task(time.dog.steps_of(work(reached), "it"))
     await asyncio.sleep(2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert seen == ["slept", "cancelled"]
+    assert reached == ["slept", "cancelled"]
     assert await time.dog.steps_of(give(), "it") == "given"
     done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     done.set_result("future")
@@ -175,17 +175,17 @@ async def of_a_setup(block: Callable[[], None]) -> None:
 
 async def of_a_map_function(block: Callable[[], None]) -> None:
     async def reconcile(_: Request) -> None:
-        seen.set()
+        reached.set()
 
     def requests(_: object) -> list[Request]:
         block()
         return [Request("eu", "shop", "x")]
 
-    site, seen = Site("eu", pod("a")), asyncio.Event()
+    site, reached = Site("eu", pod("a")), asyncio.Event()
     controller = Controller(reconcile, ControllerOptions(name="greeter"))
     controller.watch_map_func(site.cluster, PODS, requests)
     async with running(site, controller):
-        await seen.wait()
+        await reached.wait()
 
 
 async def of_a_patrol(block: Callable[[], None]) -> None:
@@ -221,7 +221,7 @@ async def test_code_of_users_is_named_wherever_it_blocks(
     time: Time, scene: Callable[[Callable[[], None]], Awaitable[None]], name: str
 ) -> None:
     await scene(lambda: time.pass_while_blocked(2.0))
-    assert [what for what, _ in time.log.reported][:1] == [name]
+    assert [name_of_work for name_of_work, _ in time.log.reported][:1] == [name]
     assert time.dog.steps == {}
 
 

@@ -16,10 +16,9 @@ from syncer.observe.events import (
     BURST,
     CLUSTER_BURST,
     CLUSTER_RATE,
+    MOST_BYTES,
     NOTE_BYTES,
     REFILL,
-    SERIES_BYTES,
-    WAITING_BYTES,
     EventRecorder,
     note_about,
 )
@@ -176,12 +175,12 @@ def kept(recorder: EventRecorder) -> tuple[int, int]:
 
 
 def test_waiting_events_are_bounded_in_bytes() -> None:
-    many = WAITING_BYTES // 1000
+    many = MOST_BYTES // 1000
 
     async def scene(recorder: EventRecorder, api: Api) -> None:
         for number in range(many):
             recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "x" * 1024)
-        assert WAITING_BYTES - NOTE_BYTES < kept(recorder)[0] <= WAITING_BYTES
+        assert MOST_BYTES - NOTE_BYTES < kept(recorder)[0] <= MOST_BYTES
         recorder.warning(PODS, pod("web-0"), "SyncFailed", "x" * 1024)  # is there already
         waiting = len(recorder._waiting)
         await recorder.flush()
@@ -196,10 +195,10 @@ def test_waiting_events_are_bounded_in_bytes() -> None:
 
 def test_series_are_bounded_in_bytes_and_the_oldest_is_forgotten() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
-        for number in range(SERIES_BYTES // 1000):
+        for number in range(MOST_BYTES // 1000):
             recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "x" * 1024)
             await recorder.flush()
-        assert kept(recorder)[1] <= SERIES_BYTES
+        assert kept(recorder)[1] <= MOST_BYTES
         written = len(api.events)
         recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "x" * 1024)
         await recorder.flush()

@@ -138,7 +138,7 @@ def test_metrics_of_a_name_are_always_the_same() -> None:
     assert metrics.queue("shop") is metrics.queue("shop")
 
 
-def test_reading_is_asked_at_each_scrape() -> None:
+def test_reading_is_called_at_each_scrape() -> None:
     metrics = Metrics(version="1")
     depth = 3
     metrics.ask("syncer_cache_objects", lambda: {("shop", "virtual", "pods"): depth, ("shop", "host", "pods"): 2})

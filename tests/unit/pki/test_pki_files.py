@@ -186,9 +186,7 @@ PORTS = [{"name": "metrics", "port": 1}, {"name": "https", "port": 6443}]
         (service(ingress=[{"ip": "203.0.113.9"}]), "https://api.example", "https://api.example"),
     ],
 )
-def test_server_of_the_tenant_is_the_one_given_or_the_load_balancer_or_the_service(
-    of: Obj, server: str, wanted: str
-) -> None:
+def test_tenant_server_is_the_setting_else_load_balancer_else_service(of: Obj, server: str, wanted: str) -> None:
     made: dict[str, Obj] = {}
     run(made, of=of, server=server)
     found, _, _ = parts(files(made["api-kubeconfig"])["config"])

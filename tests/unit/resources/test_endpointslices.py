@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from syncer.api import Obj, Refused
+from syncer.api import Obj, Refused, Resource, Side
+from syncer.engine.reconcile.controller import Reads
 from syncer.resources.endpointslices import EndpointSliceConfig
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -65,6 +66,57 @@ def test_address_in_an_allowed_range_is_copied(world: World) -> None:
     virtual = endpointslice("db-1", "192.0.2.15", "192.0.2.16", "2001:db8::9", "db.example.org")
     world.given(virtual=[virtual]).settle("endpointslices", "shop/db-1")
     assert addresses(world) == ["192.0.2.15", "2001:db8::9"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "address", "is_allowed"),
+    [
+        (["192.0.2.0/25", "192.0.2.128/25"], "192.0.2.0", True),
+        (["192.0.2.0/25", "192.0.2.128/25"], "192.0.2.255", True),
+        (["192.0.2.0/28", "192.0.2.32/28"], "192.0.2.16", False),
+        (["192.0.2.0/28", "192.0.2.32/28"], "192.0.2.47", True),
+        (["192.0.2.0/28", "192.0.2.32/28"], "192.0.2.48", False),
+        (["192.0.2.0/24", "192.0.2.8/29"], "192.0.2.200", True),
+        (["192.0.2.0/24"], "192.0.1.255", False),
+        (["192.0.2.0/24"], "192.0.2.256", False),
+        (["192.0.2.0/24"], "192.0.2.7\0", False),
+        (["192.0.2.0/24"], "::ffff:192.0.2.7", False),
+        (["0.0.0.0/0"], "2001:db8::1", False),
+        (["::/0"], "192.0.2.7", False),
+        (["2001:db8::/64"], "2001:DB8:0::FFFF", True),
+        (["2001:db8::/64"], "2001:db8:0:1::", False),
+        (["fe80::/10"], "fe80::1%eth0", False),
+        (["fe80::/10"], "fe80::1" + "0" * 100, False),
+    ],
+)
+def test_address_is_allowed_if_a_range_has_it(ranges: list[str], address: str, is_allowed: bool) -> None:
+    assert (address in EndpointSliceConfig.model_validate({"allowAddresses": ranges}).ranges) == is_allowed
+
+
+def test_each_address_is_looked_up_once_in_the_slice_and_once_in_its_copy(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = range(50)
+    slice_ = endpointslice(
+        "db-1",
+        endpoints=[
+            {"addresses": [f"10.9.0.{number}"], "targetRef": {"kind": "Pod", "name": f"db-{number}"}}
+            for number in numbers
+        ],
+    )
+    world.given(virtual=[slice_], host=[running(f"db-{number}", f"10.9.0.{number}") for number in numbers])
+    world.settle("endpointslices", "shop/db-1")
+    looked_up: list[str] = []
+    indexed = Reads.indexed
+
+    def count(reads: Reads, side: Side, resource: Resource, index: str, value: str) -> Any:
+        if index == "address":
+            looked_up.append(value)
+        return indexed(reads, side, resource, index, value)
+
+    monkeypatch.setattr(Reads, "indexed", count)
+    assert world.settle("endpointslices", "shop/db-1") == []
+    assert len(looked_up) <= 2 * len(numbers)
 
 
 def test_only_the_first_address_of_an_endpoint_counts(world: World) -> None:

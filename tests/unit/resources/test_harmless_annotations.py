@@ -253,7 +253,7 @@ OF_CONTROLLERS = [each for each in (*INGRESSES, *LOAD_BALANCERS) if each.control
 
 
 @pytest.mark.parametrize("harmless", OF_CONTROLLERS, ids=lambda each: each.keys[0])
-def test_no_form_has_what_could_end_a_directive(harmless: Harmless) -> None:
+def test_no_form_allows_the_end_of_a_directive(harmless: Harmless) -> None:
     assert [ending for ending in ENDINGS if re.fullmatch(harmless.form, ending)] == []
 
 
@@ -342,7 +342,7 @@ OF_INGRESSES = (
 
 
 @pytest.mark.parametrize("key", OF_INGRESSES)
-def test_ingress_without_what_configures_its_controller_is_refused(key: str) -> None:
+def test_ingress_is_refused_if_settings_of_its_controller_stay_behind(key: str) -> None:
     with pytest.raises(Refused, match=rf"^metadata\.annotations\[{re.escape(key)}\]: the host's policy keeps"):
         crossing("ingresses", {key: "x"})
 

@@ -119,10 +119,26 @@ def test_class_that_is_taken_off_an_ingress_is_the_default_then() -> None:
     assert decision.warning
 
 
-def test_copy_of_a_vanished_class_is_still_updated() -> None:
+@pytest.mark.parametrize("naming", [by_field, by_annotation])
+def test_copy_is_deleted_once_its_class_is_not_selected(naming: Callable[[str], Obj]) -> None:
     world = world_with(class_("public", **SHOWN))
-    asked(world, by_field("public"))
+    asked(world, naming("public"))
     world.given(host=[class_("public", labels={})])
+    decision = world.decide("ingresses", "shop/web")
+    assert decision.warning
+    assert decision.warning.reason == "GrantRevoked"
+    world.settle("ingresses", "shop/web")
+    assert world.copy_of("ingresses", "shop/web") is None
+    world.given(host=[class_("public", **SHOWN)])
+    world.settle("ingresses", "shop/web")
+    assert world.copy_of("ingresses", "shop/web")
+
+
+def test_copy_of_a_deleted_class_is_still_updated() -> None:
+    public = class_("public", **SHOWN)
+    world = world_with(public)
+    asked(world, by_field("public"))
+    world.gone(host=[public])
     asked(world, merged(by_field("public"), {"metadata": {"labels": {"tier": "front"}}}))
     assert class_on_host(world, "metadata.labels.tier") == "front"
 
@@ -136,6 +152,9 @@ def test_class_that_the_host_owns_is_not_asked_about() -> None:
     world.settle("ingresses", "shop/web")
     assert class_on_host(world) == "public"
     assert dig(world.virtual("Ingress", "shop/web") or {}, "spec.ingressClassName") == "public"
+    world.given(host=[class_("public", labels={})])
+    world.settle("ingresses", "shop/web")
+    assert class_on_host(world) == "public"
 
 
 @pytest.mark.parametrize("selected", [{}, {"enabled": True}])

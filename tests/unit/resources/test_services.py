@@ -218,7 +218,7 @@ def test_service_that_is_a_mere_name_has_no_copy(world: World) -> None:
     assert settled(world, service("web"))["spec"]["type"] == "ClusterIP", "it may become another one again"
 
 
-def test_service_that_becomes_a_mere_name_is_changed_in_place(world: World) -> None:
+def test_service_that_becomes_a_mere_name_keeps_its_copy(world: World) -> None:
     world.configure(ALLOWING)
     settled(world, service("web"), {"spec": {"clusterIP": "10.1.0.1"}})
     world.given(virtual=[service("web", spec={"type": "ExternalName", "externalName": "db.example.org"})])
@@ -272,7 +272,7 @@ def test_event_names_some_of_many_node_ports(world: World) -> None:
     assert write.otherwise is not None
     warning = write.otherwise(write, ["spec.ports"]).warning
     assert warning is not None
-    assert warning.message.endswith("30008 of port 8/TCP becomes 31008 and 92 more")
+    assert warning.message.endswith("30010 of port 10/TCP becomes 31010 and 90 more")
 
 
 def test_host_is_asked_for_the_node_ports_that_the_virtual_side_has_drawn(world: World) -> None:

@@ -50,7 +50,7 @@ def verbs(syncer: type[ServiceSyncer], **options: Any) -> Mapping[str, bool]:
 )
 def test_rights_follow_from_the_rules(syncer: type[ServiceSyncer], options: Any, more: set[str]) -> None:
     found = verbs(syncer, **options)
-    assert {what for what, is_allowed in found.items() if is_allowed} == more
+    assert {verb for verb, is_allowed in found.items() if is_allowed} == more
 
 
 def test_host_namespace_is_read_by_a_right_in_it() -> None:

@@ -48,5 +48,5 @@ def test_definition_has_the_top_level_fields_of_the_kind() -> None:
 
 
 def test_kind_of_kubernetes_has_no_definition() -> None:
-    with pytest.raises(ValueError, match=r"doesn't serve disks\.storage\.k8s\.io, which is a kind of Kubernetes"):
+    with pytest.raises(ValueError, match=r"doesn't serve disks\.storage\.k8s\.io, a kind of Kubernetes"):
         sample(BUILT_IN, ("spec",)).definition(Side.VIRTUAL)

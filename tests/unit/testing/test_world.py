@@ -197,7 +197,7 @@ def test_another_translator_and_other_names() -> None:
     assert world.host("ConfigMap", "shop-x-blue-x-home/db") is not None
 
 
-def test_copy_at_another_place_is_asked_about_by_its_place() -> None:
+def test_copy_with_another_name_is_decided_by_its_host_key() -> None:
     moved = host_copy(configmap("db"), metadata={"name": "old", "annotations": {"vsyncer.dev/host-name": "old"}})
     world = World([ConfigMaps]).given(virtual=[configmap("db")], host=[moved])
     with pytest.raises(Refused, match="old"):

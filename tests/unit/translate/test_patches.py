@@ -198,7 +198,7 @@ def test_cel_gets_written_object_other_object_and_context() -> None:
     assert up({"path": "status.at", "cel": expression}, status={})["status"]["at"] == "vc.vc-ns/vc-ns/w-x-shop-x-vc"
 
 
-def test_cel_is_asked_at_every_place_about_the_object_as_it_was() -> None:
+def test_cel_at_every_path_reads_the_object_before_the_patch() -> None:
     spec = {"cs": [{"n": 1}, {"n": 2}, {}], "first": 1}
     patch = {"path": "spec.cs[].n", "cel": "(value == null ? 0 : value) + self.spec.cs[0].n"}
     assert down(patch, spec=spec)["spec"]["cs"] == [{"n": 2}, {"n": 3}, {"n": 1}]

@@ -7,7 +7,7 @@ import pytest
 from fair_scene import WORKERS, Scene, play, request
 
 from syncer.api import SyncRequest
-from syncer.workqueue.fair import MOST_WEIGHED
+from syncer.byte_budget import ByteBudget
 
 #: Clusters with different weights, more of them than workers.
 MANY = {f"c{number}": 1.0 + number % 3 for number in range(60)}
@@ -89,7 +89,7 @@ def test_busy_cluster_leaves_workers_for_idle_ones_more_if_it_is_slow(seconds: f
     play(scenario)
 
 
-def test_requests_without_work_do_not_let_a_slow_cluster_pass_for_a_fast_one() -> None:
+def test_idle_requests_do_not_make_a_slow_cluster_count_as_fast() -> None:
     async def scenario() -> None:
         scene = Scene()
         ended = itertools.count()
@@ -119,8 +119,8 @@ def test_busy_clusters_leave_the_reserve_together() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize("what", ["pause", "leave"])
-def test_cluster_that_pauses_or_leaves_waits_for_no_worker(what: str) -> None:
+@pytest.mark.parametrize("method", ["pause", "leave"])
+def test_cluster_that_pauses_or_leaves_waits_for_no_worker(method: str) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.join("a", "b", seconds=2.0)
@@ -128,7 +128,7 @@ def test_cluster_that_pauses_or_leaves_waits_for_no_worker(what: str) -> None:
         async with scene.working():
             await asyncio.sleep(1)
             assert scene.queue._limited
-            getattr(scene.queue, what)("a")
+            getattr(scene.queue, method)("a")
             assert not scene.queue._limited
 
     play(scenario)
@@ -150,7 +150,7 @@ def test_cluster_within_its_share_takes_the_reserve_too() -> None:
     play(scenario)
 
 
-def test_workers_of_a_cluster_that_has_left_or_is_paused_go_to_the_others() -> None:
+def test_workers_of_a_removed_or_paused_cluster_go_to_others() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.join("a", "b", "c", seconds=1.0)
@@ -265,15 +265,20 @@ def test_regular_clusters_are_not_delayed_by_a_slow_one_that_was_there_before() 
 
 # -- bytes in work ---------------------------------------------------------------------------------
 
+#: The bytes that the requests of a cluster may have.
+MOST = 3 << 20
+
 
 class Heavy:
     """A cluster with large requests, each of which has half as many bytes as may be held, and a little more if
     ``uneven``.
     """
 
-    def __init__(self, count: int, *, uneven: bool = False, small: int = 0, size: int = MOST_WEIGHED // 2) -> None:
+    def __init__(self, count: int, *, uneven: bool = False, small: int = 0, size: int = MOST // 2) -> None:
         self.scene, self.size = Scene(), size + uneven
         self.scene.join("vc")
+        self.memory = ByteBudget(4 << 20, divided=True)
+        self.scene.queue.join("vc", weight=1.0, memory=self.memory.of("work"))
         self.scene.flood("vc", count)
         for number in range(small):
             self.scene.queue.add(request(f"small{number}"))
@@ -318,11 +323,12 @@ def test_large_requests_wait_until_there_is_room_and_are_not_tried_before() -> N
         assert await heavy.work() == ["n5"]
         heavy.end("n5")
         assert heavy.queue.is_idle()
+        assert heavy.memory.used == 0
 
     play(scenario)
 
 
-def test_large_requests_hold_up_no_small_ones_of_their_cluster_and_no_change_of_theirs_is_lost() -> None:
+def test_large_requests_delay_no_small_ones_and_lose_no_change() -> None:
     async def scenario() -> None:
         heavy = Heavy(4, uneven=True, small=3)
         assert await heavy.work() == ["n0", "small0", "small1", "small2"]
@@ -340,19 +346,19 @@ def test_large_requests_hold_up_no_small_ones_of_their_cluster_and_no_change_of_
 
 def test_request_that_is_alone_may_hold_any_number_of_bytes_and_counts_once() -> None:
     async def scenario() -> None:
-        heavy = Heavy(2, size=10 * MOST_WEIGHED)
+        heavy = Heavy(2, size=10 * MOST)
         assert await heavy.work() == ["n0"]
-        assert heavy.queue.may_hold(request("n0"), MOST_WEIGHED // 2)
-        assert heavy.queue.may_hold(request("gone"), MOST_WEIGHED)
+        assert heavy.queue.may_hold(request("n0"), MOST // 2)
+        assert heavy.queue.may_hold(request("gone"), MOST)
         heavy.queue.add(request("later"))
-        heavy.size = MOST_WEIGHED // 2
+        heavy.size = MOST // 2
         assert await heavy.work() == ["n0", "later"]
-        assert not heavy.queue.may_hold(request("later"), MOST_WEIGHED)
+        assert not heavy.queue.may_hold(request("later"), MOST)
 
     play(scenario)
 
 
-def test_request_that_is_let_in_and_holds_nothing_by_then_lets_in_the_next() -> None:
+def test_request_let_in_without_bytes_lets_in_the_next() -> None:
     async def scenario() -> None:
         heavy = Heavy(4, uneven=True)
         assert await heavy.work() == ["n0"]
@@ -371,7 +377,8 @@ def test_bytes_of_a_cluster_that_was_away_count_until_its_requests_have_ended() 
         assert await heavy.work() == ["n0"]
         heavy.queue.leave("vc")
         assert heavy.queue.depth() == 0
-        heavy.scene.join("vc")
+        assert heavy.memory.used == 0
+        heavy.queue.join("vc", weight=1.0, memory=heavy.memory.of("work"))
         heavy.queue.add(request("later"))
         assert await heavy.work() == ["n0"]
         heavy.end("n0")

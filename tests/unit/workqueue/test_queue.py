@@ -166,7 +166,7 @@ def test_retries_come_later_each_time_up_to_a_bound() -> None:
     play(scenario)
 
 
-def test_retry_waits_at_least_as_long_as_the_server_asked() -> None:
+def test_retry_waits_at_least_as_long_as_the_server_requests() -> None:
     async def scenario() -> None:
         waiting = queue()
         assert waiting.retry(A, at_least=7) == 7
@@ -209,7 +209,7 @@ def test_low_request_that_is_added_normally_moves_up() -> None:
     play(scenario)
 
 
-def test_low_request_waits_for_no_other_cluster_and_a_flood_does_not_hold_it_up_for_ever() -> None:
+def test_low_request_waits_only_for_its_own_cluster_and_not_for_ever() -> None:
     async def scenario() -> None:
         waiting = queue()
         flood(waiting, "loud")
@@ -235,7 +235,7 @@ def test_low_requests_get_between_the_others_one_at_a_time() -> None:
     play(scenario)
 
 
-def test_delayed_low_request_stays_low_unless_somebody_asked_for_it_otherwise() -> None:
+def test_delayed_low_request_stays_low_unless_it_is_added_otherwise() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A, after=5, low=True)

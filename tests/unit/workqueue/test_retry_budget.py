@@ -63,7 +63,7 @@ def test_budget_is_of_a_cluster_and_kind_alone() -> None:
     play(scenario)
 
 
-def test_object_that_fails_for_the_first_time_comes_before_those_that_have_failed_often() -> None:
+def test_first_failure_is_retried_before_repeated_ones() -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", MANY)
@@ -77,7 +77,7 @@ def test_object_that_fails_for_the_first_time_comes_before_those_that_have_faile
     play(scenario)
 
 
-def test_every_failing_object_is_retried_in_the_end_although_new_ones_fail_all_the_time() -> None:
+def test_every_failing_object_is_retried_while_new_ones_keep_failing() -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", 10)
@@ -123,7 +123,7 @@ def test_retries_that_have_failed_make_no_room_when_their_objects_succeed_later(
     play(scenario)
 
 
-def test_retry_that_waits_for_the_budget_is_worked_on_at_once_when_its_object_changes() -> None:
+def test_change_ends_the_wait_of_a_retry_for_the_budget() -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", MANY)
@@ -139,15 +139,15 @@ def test_retry_that_waits_for_the_budget_is_worked_on_at_once_when_its_object_ch
     play(scenario)
 
 
-@pytest.mark.parametrize("what", ["leave", "drop", "close"])
-def test_nothing_is_left_of_a_cluster_that_leaves_or_a_syncer_that_stops(what: str) -> None:
+@pytest.mark.parametrize("method", ["leave", "drop", "close"])
+def test_nothing_is_left_of_a_cluster_that_leaves_or_a_syncer_that_stops(method: str) -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", MANY)
         async with site.working():
             await asyncio.sleep(30)
             site.count = site.tried["vc"]
-            match what:
+            match method:
                 case "leave":
                     site.queue.leave("vc")
                 case "drop":
@@ -155,7 +155,7 @@ def test_nothing_is_left_of_a_cluster_that_leaves_or_a_syncer_that_stops(what: s
                 case "close":
                     site.queue.close()
             assert not site.queue._retries
-            if what != "close":
+            if method != "close":
                 await asyncio.sleep(300)
                 assert site.tried["vc"] == site.count
                 assert not site.queue.delayed()

@@ -54,7 +54,8 @@ def _conflict_message(conflicts: list[tuple[str, str]]) -> str:
 def _compare(shape: Shape, old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
     """Compare two objects without the fields that have no owner."""
     change = compare(shape, old, new, skip=("apiVersion", "kind", "metadata"))
-    before, after = old.get("metadata", {}), new.get("metadata", {})
+    before = old.get("metadata", {})
+    after = new.get("metadata", {})
     if before is not after:
         metadata = compare(shape.of("metadata"), before, after, skip=managed_fields.SYSTEM_METADATA)
         change.adopt("f:metadata", metadata)
@@ -143,7 +144,8 @@ def server_side_apply(
     """
     if applied.get("metadata", {}).get("managedFields") is not None:
         raise ApplyRefusedError("metadata.managedFields must be nil")
-    api_version, kind = applied.get("apiVersion", ""), applied.get("kind", "")
+    api_version = applied.get("apiVersion", "")
+    kind = applied.get("kind", "")
     identity = Identity(manager or "unknown", "Apply", subresource, "")
     shape = find(api_version, kind, getattr(schema, "shape", schema))
     resets = managed_fields.reset_fields(api_version, kind, subresource)
@@ -185,7 +187,10 @@ def _applied(live: Obj, applied: Obj, entries: Entries, request: _Request, *, fo
     mine = managed_fields.filtered(owned(request.shape, _without_nulls(applied)), request.resets)
     fields = managed_fields.strip(mine)
     who = request.identity
-    entry = Entry(who.manager, "Apply", request.api_version, last.time if last else None, fields, who.subresource)
+    time = None
+    if last is not None:
+        time = last.time
+    entry = Entry(who.manager, "Apply", request.api_version, time, fields, who.subresource)
     others = {identity: other for identity, other in entries.items() if identity != request.identity}
     merged = _merged(request.shape, live, _without_nulls(applied))
     if last is not None and last.fields == fields and merged == live:

@@ -96,12 +96,15 @@ def assemble(
     service_range: str,
 ) -> Parts:
     """Return a server with its initial objects."""
-    storage, registry = Storage(history=history), Registry()
-    authority, tokens = Rbac(storage, enabled=rbac), Tokens(storage, users, chance)
+    storage = Storage(history=history)
+    registry = Registry()
+    authority = Rbac(storage, enabled=rbac)
+    tokens = Tokens(storage, users, chance)
     plugins = Plugins(storage, chance, service_accounts=controllers)
     allocator = Allocator(service_range, Random(chance.random()))
     objects = Objects(storage, Strategies(allocator), plugins, chance)
-    deleter, reader = Deleter(storage, objects), Reader(storage, chance)
+    deleter = Deleter(storage, objects)
+    reader = Reader(storage, chance)
     writer = Writer(storage, objects, deleter, reader, authority.permit)
     internal = Internal(storage, registry, objects, clock)
     reactions = Controllers(storage)

@@ -53,7 +53,8 @@ def identified(rt: ResourceType, obj: Obj) -> Obj:
     """Check kind and version; a built-in object without them gets those of the path."""
     if rt.custom and not obj.get("kind"):
         raise bad_request(f"Object 'Kind' is missing in '{msgspec.json.encode(obj).decode()}'")
-    kind, version = obj.get("kind") or rt.kind, obj.get("apiVersion") or rt.api_version
+    kind = obj.get("kind") or rt.kind
+    version = obj.get("apiVersion") or rt.api_version
     if version != rt.api_version:
         message = f"the API version in the data ({version}) does not match the expected API version ({rt.api_version})"
         raise bad_request(message)

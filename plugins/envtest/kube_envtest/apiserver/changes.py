@@ -49,6 +49,9 @@ class Changes:
         group, _, plural = table.partition("/")
         resource = f"{plural}.{group}" if group else plural
         before = event.previous.obj if event.previous else None
-        change = Change(self.user, resource, before, None if event.type == "DELETED" else event.entry.obj)
+        after = None
+        if event.type != "DELETED":
+            after = event.entry.obj
+        change = Change(self.user, resource, before, after)
         for follower in self._followers:
             follower(change)

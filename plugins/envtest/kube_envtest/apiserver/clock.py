@@ -53,7 +53,9 @@ def duration(seconds: float) -> str:
     if whole < -1:
         return "<invalid>"
     whole = max(whole, 0)
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    minutes = whole // 60
+    hours = whole // 3600
+    days = whole // 86400
     if whole < 120:
         return f"{whole}s"
     if minutes < 10:

@@ -40,7 +40,8 @@ class Columns(NamedTuple):
 
 
 def _pod(row: Row) -> list[Any]:
-    spec, status = row.part("spec"), row.part("status")
+    spec = row.part("spec")
+    status = row.part("status")
     states = status.get("containerStatuses") or []
     ready = sum(1 for one in states if one.get("ready"))
     restarts = sum(one.get("restartCount", 0) for one in states)
@@ -62,7 +63,8 @@ def _pod_status(row: Row, states: list[Obj]) -> str:
     reason = str(status.get("reason") or status.get("phase") or "Unknown")
     for one in reversed(states):
         state = one.get("state") or {}
-        waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+        waiting = state.get("waiting") or {}
+        ended = state.get("terminated") or {}
         reason = waiting.get("reason") or ended.get("reason") or reason
     if "deletionTimestamp" in row.obj["metadata"]:
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
@@ -106,7 +108,8 @@ def _secret(row: Row) -> list[Any]:
 
 
 def _node(row: Row) -> list[Any]:
-    status, labels = row.part("status"), row.obj["metadata"].get("labels") or {}
+    status = row.part("status")
+    labels = row.obj["metadata"].get("labels") or {}
     prefix = "node-role.kubernetes.io/"
     roles = sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix))
     info = status.get("nodeInfo") or {}
@@ -128,7 +131,12 @@ def _node(row: Row) -> list[Any]:
 def _node_status(row: Row) -> str:
     conditions = row.part("status").get("conditions") or ()
     ready = next((one for one in conditions if one["type"] == "Ready"), None)
-    text = "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"
+    if ready is None:
+        text = "Unknown"
+    elif ready["status"] == "True":
+        text = "Ready"
+    else:
+        text = "NotReady"
     return f"{text},SchedulingDisabled" if row.part("spec").get("unschedulable") else text
 
 
@@ -207,10 +215,12 @@ def _lease(row: Row) -> list[Any]:
 
 
 def _claim(row: Row) -> list[Any]:
-    spec, status = row.part("spec"), row.part("status")
+    spec = row.part("spec")
+    status = row.part("status")
     modes = ",".join(MODES.get(mode, mode) for mode in status.get("accessModes") or ())
     capacity = (status.get("capacity") or {}).get("storage", "")
-    storage, attributes = spec.get("storageClassName", ""), spec.get("volumeAttributesClassName", "<unset>")
+    storage = spec.get("storageClassName", "")
+    attributes = spec.get("volumeAttributesClassName", "<unset>")
     mode = spec.get("volumeMode", "<unset>")
     shown = [status.get("phase", ""), spec.get("volumeName", ""), capacity, modes, storage, attributes]
     return [row.name, *shown, row.age, mode]

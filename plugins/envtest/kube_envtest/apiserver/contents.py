@@ -43,7 +43,9 @@ class Contents:
             versions = self._parts.registry.versions(group)
             version = versions[0] if versions else ""
         else:
-            group, version, plural = resource.group, resource.version, resource.plural
+            group = resource.group
+            version = resource.version
+            plural = resource.plural
         found = self._parts.registry.find(group, version, plural)
         if found is None:
             raise KeyError(f"no such resource: {resource}; name it as 'pods' or 'deployments.apps'")
@@ -51,8 +53,14 @@ class Contents:
 
     def resources(self) -> list[str]:
         """Return the resources that have objects, in the form of :meth:`objects`."""
-        named = (name.partition("/")[::2] for name, table in self._parts.storage.tables.items() if table.entries)
-        return [f"{plural}.{group}" if group else plural for group, plural in named]
+        found = []
+        for name, table in self._parts.storage.tables.items():
+            if table.entries:
+                group, _, plural = name.partition("/")
+                if group:
+                    plural = f"{plural}.{group}"
+                found.append(plural)
+        return found
 
     def objects(self, resource: str | Resource, namespace: str = "") -> list[Obj]:
         """Return copies of the objects of a resource (``"pods"``, ``"deployments.apps"``), in a

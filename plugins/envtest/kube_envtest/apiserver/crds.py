@@ -130,12 +130,15 @@ def storage_version(crd: Obj) -> str:
 
 def types_of(crd: Obj) -> Iterator[ResourceType]:
     """Yield the resource in each served version."""
-    spec, names = crd["spec"], crd["spec"]["names"]
+    spec = crd["spec"]
+    names = crd["spec"]["names"]
     for version in spec["versions"]:
         if not version.get("served"):
             continue
         subresources = version.get("subresources") or {}
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema:
+            schema = schemas.compile(schema)
         yield ResourceType(
             spec["group"],
             version["name"],
@@ -150,7 +153,7 @@ def types_of(crd: Obj) -> Iterator[ResourceType]:
             unconditional_update=False,
             custom=True,
             storage_version=storage_version(crd),
-            schema=schemas.compile(schema) if schema else None,
+            schema=schema or None,
             columns=tuple(version.get("additionalPrinterColumns") or ()),
             selectable=tuple(one["jsonPath"] for one in version.get("selectableFields") or ()),
             scale_paths=subresources.get("scale") or {},

@@ -111,7 +111,10 @@ def _ingress(obj: Obj) -> None:
 def _network_policy(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("podSelector", {})
-    spec.setdefault("policyTypes", ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    kinds = ["Ingress"]
+    if spec.get("egress"):
+        kinds.append("Egress")
+    spec.setdefault("policyTypes", kinds)
     for rule in [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]:
         for port in rule.get("ports") or ():
             port.setdefault("protocol", "TCP")

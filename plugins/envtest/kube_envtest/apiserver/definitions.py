@@ -11,7 +11,8 @@ Obj = dict[str, Any]
 def definition_problems(crd: Obj) -> list[FieldError]:
     """Return the problems of a definition: its name, its versions, their schemas."""
     spec = crd.get("spec") or {}
-    names, versions = spec.get("names") or {}, spec.get("versions") or []
+    names = spec.get("names") or {}
+    versions = spec.get("versions") or []
     found = []
     name = crd["metadata"]["name"]
     if name != f"{names.get('plural', '')}.{spec.get('group', '')}":
@@ -21,5 +22,6 @@ def definition_problems(crd: Obj) -> list[FieldError]:
     for number, version in enumerate(versions):
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         path = f"spec.versions[{number}].schema.openAPIV3Schema"
-        found.extend(schemas.check(schema, path=path) if schema else ())
+        if schema:
+            found.extend(schemas.check(schema, path=path))
     return found

@@ -194,7 +194,8 @@ def _check(rt: ResourceType, meta: Obj, options: DeleteOptions) -> None:
 
 
 def _graceful(pod: Obj, options: DeleteOptions) -> Obj:
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    spec = pod.get("spec") or {}
+    status = pod.get("status") or {}
     grace = options.grace
     if grace is None:
         grace = spec.get("terminationGracePeriodSeconds") or 0

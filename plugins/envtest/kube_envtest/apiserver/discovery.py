@@ -10,8 +10,10 @@ from kube_envtest.apiserver.storage import encode
 
 Obj = dict[str, Any]
 
+MAJOR = "1"
+MINOR = "36"
+PATCH = "0"
 #: The version that this server reports.
-MAJOR, MINOR, PATCH = "1", "36", "0"
 GIT_VERSION = f"v{MAJOR}.{MINOR}.{PATCH}+inprocess"
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -131,7 +133,12 @@ class Discovery:
         if accept.form != "APIGroupDiscoveryList" or accept.parameters.get("v") != "v2":
             return None
         groups = [""] if core else self._registry.groups()
-        items = [{"metadata": {"name": group} if group else {}, "versions": self._versions(group)} for group in groups]
+        items = []
+        for group in groups:
+            metadata = {}
+            if group:
+                metadata["name"] = group
+            items.append({"metadata": metadata, "versions": self._versions(group)})
         body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
         return Response(200, encode(body), AGGREGATED)
 

@@ -100,7 +100,12 @@ def apply_conflict(message: str, causes: Sequence[Obj]) -> ApiError:
 def invalid(rt: ResourceType, name: str, causes: Sequence[Obj]) -> ApiError:
     """Return 422 with a cause (``reason``, ``message``, ``field``) for each invalid field."""
     shown = f"{rt.kind}.{rt.group}" if rt.group else rt.kind
-    lines = [f"{cause['field']}: {cause['message']}" if cause.get("field") else cause["message"] for cause in causes]
+    lines = []
+    for cause in causes:
+        line = cause["message"]
+        if cause.get("field"):
+            line = f"{cause['field']}: {line}"
+        lines.append(line)
     text = lines[0] if len(lines) == 1 else "[" + ", ".join(lines) + "]"
     about = {**details(rt, name, kind=rt.kind), "causes": list(causes)}
     return ApiError(422, "Invalid", f'{shown} "{name}" is invalid: {text}', about)
@@ -151,7 +156,10 @@ def unsupported_patch() -> ApiError:
 
 def expired(message: str, *, continue_token: str = "") -> ApiError:
     """Return 410 for a compacted resourceVersion or continue token."""
-    return ApiError(410, "Expired", message, metadata={"continue": continue_token} if continue_token else None)
+    metadata = None
+    if continue_token:
+        metadata = {"continue": continue_token}
+    return ApiError(410, "Expired", message, metadata=metadata)
 
 
 def too_old(version: int, oldest: int) -> ApiError:

@@ -16,9 +16,10 @@ MODIFIED = (
     "please apply your changes to the latest version and try again"
 )
 
-#: The effect of ``reset`` on the connection: before the server does anything, or after it has
-#: stored the change.
-BEFORE, AFTER = "before", "after"
+#: ``reset`` of a connection before the server does anything.
+BEFORE = "before"
+#: ``reset`` of a connection after the server has stored the change.
+AFTER = "after"
 
 
 @dataclass(slots=True)
@@ -138,7 +139,10 @@ def _error(rule: Rule) -> ApiError:
         case 410:
             return expired("The resourceVersion for the provided list is too old.")
         case 429:
-            return too_many(retry_after=1 if rule.retry_after is None else rule.retry_after)
+            retry_after = rule.retry_after
+            if retry_after is None:
+                retry_after = 1
+            return too_many(retry_after=retry_after)
         case 503:
             seconds = {} if rule.retry_after is None else {"Retry-After": str(rule.retry_after)}
             text = "the server is currently unable to handle the request"

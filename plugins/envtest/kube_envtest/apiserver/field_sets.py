@@ -91,7 +91,8 @@ def difference(left: Fields, right: Fields) -> Fields:
     for step in left.keys() & right.keys():
         if step == ".":
             continue
-        ours, theirs = left[step], right[step]
+        ours = left[step]
+        theirs = right[step]
         rest = _without(ours, theirs)
         if rest is ours:
             continue
@@ -105,7 +106,8 @@ def difference(left: Fields, right: Fields) -> Fields:
 
 
 def _without(ours: Fields, theirs: Fields) -> Fields | None:
-    mine, yours = is_member(ours), is_member(theirs)
+    mine = is_member(ours)
+    yours = is_member(theirs)
     below = _below(ours)
     rest = difference(below, theirs)
     if rest is below and not (mine and yours):
@@ -119,7 +121,8 @@ def without_subtrees(left: Fields, right: Fields) -> Fields:
     """Return the paths of `left` that are neither in `right` nor below a member of it."""
     out = left
     for step in left.keys() & right.keys():
-        ours, theirs = left[step], right[step]
+        ours = left[step]
+        theirs = right[step]
         rest = {} if is_member(theirs) else without_subtrees(ours, theirs)
         if rest is ours:
             continue
@@ -133,7 +136,8 @@ def intersection(left: Fields, right: Fields) -> Fields:
     for step in left.keys() & right.keys():
         if step == ".":
             continue
-        ours, theirs = left[step], right[step]
+        ours = left[step]
+        theirs = right[step]
         below = intersection(_below(ours), _below(theirs))
         member = is_member(ours) and is_member(theirs)
         if member or below:

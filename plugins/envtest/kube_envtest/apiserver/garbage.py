@@ -63,7 +63,8 @@ class Garbage:
                 self._delete(key, "Background")
 
     def _delete(self, key: TableKey, propagation: str) -> None:
-        entry, rt = self._storage.get(*key), self._type(key[0])
+        entry = self._storage.get(*key)
+        rt = self._type(key[0])
         if entry is None or rt is None or "deletionTimestamp" in entry.obj["metadata"]:
             return
         self._deleter.delete(rt, entry, DeleteOptions(propagation=propagation, now=self._now()))
@@ -96,12 +97,13 @@ class Garbage:
     def _waiting(self, uids: set[str]) -> list[TableKey]:
         if not uids & self._alive:
             return []
-        return [
-            (table.name, key)
-            for table in self._storage.tables.values()
-            for key, entry in table.entries.items()
-            if entry.obj["metadata"]["uid"] in uids and FOREGROUND in (entry.obj["metadata"].get("finalizers") or ())
-        ]
+        found: list[TableKey] = []
+        for table in self._storage.tables.values():
+            for key, entry in table.entries.items():
+                metadata = entry.obj["metadata"]
+                if metadata["uid"] in uids and FOREGROUND in (metadata.get("finalizers") or ()):
+                    found.append((table.name, key))
+        return found
 
     def _blocking(self, uid: str) -> bool:
         for key in self._dependents.get(uid, ()):

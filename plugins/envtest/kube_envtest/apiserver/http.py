@@ -20,7 +20,8 @@ from kube_envtest.apiserver.watch import Watch, WatchCut
 if TYPE_CHECKING:
     from kube_envtest.apiserver.server import ApiServer
 
-#: Steps of the event loop in which closed connections, and those in their handshake, come to their end.
+#: Steps of the event loop in which connections come to their end: those that were just accepted, those in their
+#: handshake, and closed ones.
 CLOSING_STEPS = 5
 
 
@@ -31,9 +32,9 @@ class Site:
         self.certificate = certificate
         self.url = ""
         self._server = server
+        self._socket: socket.socket | None = None
         self._runner: web.ServerRunner | None = None
         self._web: web.Server | None = None
-        self._listening: socket.socket | None = None
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
         """Start to listen; ``port`` 0 is any free port."""
@@ -41,22 +42,24 @@ class Site:
         self._runner = web.ServerRunner(self._web, shutdown_timeout=0.1)
         await self._runner.setup()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listening = socket.create_server((host, port), family=family)
-        await web.SockSite(self._runner, self._listening, ssl_context=context).start()
+        self._socket = socket.create_server((host, port), family=family)
+        await web.SockSite(self._runner, self._socket, ssl_context=context).start()
         bound = self._runner.addresses[0][1]
         self.url = f"{'https' if context else 'http'}://{host}:{bound}"
 
     async def stop(self) -> None:
-        """Stop to listen, and close every connection."""
-        if self._runner is not None and self._listening is not None:
-            # CPython 3.11 leaves a connection open whose server is closed just after it was accepted.
-            asyncio.get_running_loop().remove_reader(self._listening)
-            for _ in range(CLOSING_STEPS):
-                await asyncio.sleep(0)
-            self.reset()
+        """Stop to listen, and close every connection.
+
+        A connection that has been accepted becomes one of the server's some steps of the event loop later. If the
+        server has been closed by then, asyncio drops it and closes neither its transport nor its socket.
+        """
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+        await _steps()
+        self.reset()
+        if self._runner is not None:
             await self._runner.cleanup()
-        for _ in range(CLOSING_STEPS):
-            await asyncio.sleep(0)
+        await _steps()
 
     def reset(self) -> None:
         """Break every connection, also one that is being closed: closing TLS politely takes the client's answer."""
@@ -86,8 +89,11 @@ class Site:
         return await self._server.serve(_request(incoming, body, user))
 
     def _user(self, incoming: web.BaseRequest) -> User:
-        kind, _, token = incoming.headers.get("Authorization", "").partition(" ")
-        user = self._server.authenticate(token.strip() if kind.lower() == "bearer" else "")
+        kind, _, credentials = incoming.headers.get("Authorization", "").partition(" ")
+        token = ""
+        if kind.lower() == "bearer":
+            token = credentials.strip()
+        user = self._server.authenticate(token)
         wanted = incoming.headers.get("Impersonate-User")
         if wanted is None:
             return user
@@ -109,9 +115,15 @@ class Site:
         return reply
 
 
+async def _steps() -> None:
+    for _ in range(CLOSING_STEPS):
+        await asyncio.sleep(0)
+
+
 async def _body(incoming: web.BaseRequest) -> bytes:
     """Return the body; of a too large one only enough to show that."""
-    pieces, size = [], 0
+    pieces = []
+    size = 0
     async for piece in incoming.content.iter_any():
         if size <= LARGEST:
             pieces.append(piece)

@@ -30,7 +30,9 @@ class Internal:
     def call(self, rt: ResourceType, verb: str, namespace: str, name: str, subresource: str = "") -> Call:
         """Return a call as if it came from a client."""
         request = Request(verb.upper(), rt.path(namespace, name), {}, b"", JSON, JSON, SYSTEM, "kube-apiserver")
-        return Call(request, rt, verb, namespace if rt.namespaced else "", name, subresource, timestamp(self._now()))
+        if not rt.namespaced:
+            namespace = ""
+        return Call(request, rt, verb, namespace, name, subresource, timestamp(self._now()))
 
     def ensure(self, plural: str, obj: Obj) -> None:
         """Create a built-in object of the core group unless it exists, or its namespace doesn't."""
@@ -42,7 +44,8 @@ class Internal:
 
     def ensure_of(self, rt: ResourceType, obj: Obj) -> None:
         """Create an object unless it exists."""
-        namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+        namespace = obj["metadata"].get("namespace", "")
+        name = obj["metadata"]["name"]
         if self._storage.get(rt.table_name, key_of(namespace, name)) is None:
             self._objects.create(self.call(rt, "create", namespace, name), obj)
 
@@ -62,7 +65,8 @@ class Internal:
 
     def put(self, rt: ResourceType, obj: Obj) -> Entry:
         """Create or replace an object as it is given, including its status."""
-        namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"].get("name", "")
+        namespace = obj["metadata"].get("namespace", "")
+        name = obj["metadata"].get("name", "")
         found = self._storage.get(rt.table_name, key_of(namespace, name)) if name else None
         if found is None:
             entry = self._objects.create(self.call(rt, "create", namespace, ""), obj)

@@ -188,7 +188,9 @@ def capped(entries: Entries) -> Entries:
     if len(updaters) <= MOST_UPDATERS:
         return entries
     updaters.sort(key=lambda entry: (entry.time or "", entry.identity))
-    out, left, first = dict(entries), len(updaters), dict[str, Entry]()
+    out = dict(entries)
+    left = len(updaters)
+    first = dict[str, Entry]()
     for entry in updaters:
         if left <= MOST_UPDATERS:
             break

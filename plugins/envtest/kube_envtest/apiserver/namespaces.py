@@ -110,17 +110,20 @@ class Namespaces:
 
     def _report(self, entry: Entry, remaining: int) -> None:
         now = timestamp(self._now())
-        text = {"NamespaceContentRemaining": f"Some resources are remaining: {remaining} objects"}
-        conditions = [
-            {
+        conditions: list[Obj] = []
+        for kind, reason, message in ENDING:
+            condition = {
                 "type": kind,
-                "status": "True" if kind in text else "False",
+                "status": "False",
                 "lastTransitionTime": now,
-                "reason": "SomeResourcesRemain" if kind in text else reason,
-                "message": text.get(kind, message),
+                "reason": reason,
+                "message": message,
             }
-            for kind, reason, message in ENDING
-        ]
+            if kind == "NamespaceContentRemaining":
+                condition["status"] = "True"
+                condition["reason"] = "SomeResourcesRemain"
+                condition["message"] = f"Some resources are remaining: {remaining} objects"
+            conditions.append(condition)
         status = entry.obj.get("status", {})
         if [_reported(one) for one in status.get("conditions") or ()] == [_reported(one) for one in conditions]:
             return

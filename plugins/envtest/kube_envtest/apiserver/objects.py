@@ -105,7 +105,8 @@ class Objects:
         Raises:
             ApiError: Conflict: another uid or resourceVersion. Invalid: a forbidden change.
         """
-        rt, old = call.type, entry.obj
+        rt = call.type
+        old = entry.obj
         new = to_stored(rt, new)
         meta = new["metadata"] = dict(new["metadata"])
         self._preconditions(call, meta, old["metadata"])
@@ -159,7 +160,8 @@ class Objects:
 
 def emptied(new: Obj, old: Obj) -> bool:
     """Return True if an object is terminating and waits for nothing any more."""
-    before, after = old["metadata"], new["metadata"]
+    before = old["metadata"]
+    after = new["metadata"]
     waiting = "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")
     has_finalizers = new["kind"] == "Namespace" and (new.get("spec") or {}).get("finalizers")
     return waiting and not after.get("finalizers") and not has_finalizers
@@ -199,7 +201,8 @@ def _same(new: Obj, old: Obj) -> bool:
     """Return True if nothing changed except times in managedFields."""
     if new.keys() != old.keys() or any(not same(new[key], old[key]) for key in new if key != "metadata"):
         return False
-    after, before = new["metadata"], old["metadata"]
+    after = new["metadata"]
+    before = old["metadata"]
     if after == before:
         return True
     return _timeless(after) == _timeless(before)

@@ -70,7 +70,8 @@ def _schema(rt: ResourceType) -> Obj:
 
 def _paths(rt: ResourceType) -> Obj:
     namespace = "{namespace}" if rt.namespaced else ""
-    collection, one = rt.path(namespace), rt.path(namespace, "{name}")
+    collection = rt.path(namespace)
+    one = rt.path(namespace, "{name}")
     paths: Obj = {collection: {}, one: {}}
     for verb, (path, method, action) in METHODS.items():
         if verb in rt.verbs:

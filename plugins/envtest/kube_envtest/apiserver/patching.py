@@ -117,9 +117,11 @@ def _refusing(build: Callable[[], Obj]) -> Obj:
 
 
 def _check_applied(call: Call, content: Obj) -> None:
-    version, kind = content.get("apiVersion", ""), content.get("kind", "")
+    version = content.get("apiVersion", "")
+    kind = content.get("kind", "")
     if (version, kind) != (call.type.api_version, call.type.kind):
-        found, expected = f"{version}, Kind={kind}", f"{call.type.api_version}, Kind={call.type.kind}"
+        found = f"{version}, Kind={kind}"
+        expected = f"{call.type.api_version}, Kind={call.type.kind}"
         raise bad_request(f"invalid object type: {found} (expected {expected})")
     name = (content.get("metadata") or {}).get("name")
     if name != call.name:

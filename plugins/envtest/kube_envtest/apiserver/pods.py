@@ -176,10 +176,12 @@ def _resized(pod: Obj, new: Obj) -> Obj:
     With other containers it is the new spec as it is, which is refused then (``dropNonResizeUpdates``
     of ``registry/core/pod/strategy.go``).
     """
-    old, wanted = pod["spec"], new.get("spec") or {}
+    old = pod["spec"]
+    wanted = new.get("spec") or {}
     parts = {}
     for part in ("containers", "initContainers"):
-        before, after = old.get(part) or [], wanted.get(part) or []
+        before = old.get(part) or []
+        after = wanted.get(part) or []
         if [one["name"] for one in before] != [one.get("name") for one in after]:
             parts[part] = after
         elif before:

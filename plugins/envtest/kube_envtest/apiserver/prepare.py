@@ -71,14 +71,26 @@ def _missing_tolerations(given: Any) -> list[Obj]:
 def qos_class(pod: Mapping[str, Any]) -> str:
     """Return the QoS class of a pod: Guaranteed if each container limits cpu and memory to its requests."""
     spec = pod.get("spec", {})
-    needs = [one.get("resources") or {} for key in ("containers", "initContainers") for one in spec.get(key) or ()]
-    if not any((need.get(side) or {}).get(name, "0") != "0" for need in needs for side in _SIDES for name in _COMPUTE):
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    needs = [container.get("resources") or {} for container in containers]
+    if not any(map(_needs_something, needs)):
         return "BestEffort"
-    return "Guaranteed" if needs and all(map(_guaranteed, needs)) else "Burstable"
+    if all(map(_guaranteed, needs)):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _needs_something(need: Obj) -> bool:
+    for side in _SIDES:
+        quantities = need.get(side) or {}
+        if any(quantities.get(name, "0") != "0" for name in _COMPUTE):
+            return True
+    return False
 
 
 def _guaranteed(need: Obj) -> bool:
-    limits, requests = need.get("limits") or {}, need.get("requests") or {}
+    limits = need.get("limits") or {}
+    requests = need.get("requests") or {}
     return all(name in limits and requests.get(name, limits[name]) == limits[name] for name in _COMPUTE)
 
 
@@ -110,10 +122,12 @@ def _finalized(name: str) -> Callable[[Obj], Obj]:
 
 def _job(obj: Obj) -> Obj:
     """Set the selector and the template labels of a Job, which identify its pods."""
-    spec, metadata = obj.get("spec", {}), obj.get("metadata", {})
+    spec = obj.get("spec", {})
+    metadata = obj.get("metadata", {})
     if spec.get("manualSelector"):
         return {**obj, "status": {}}
-    uid, name = metadata.get("uid", ""), metadata.get("name", "")
+    uid = metadata.get("uid", "")
+    name = metadata.get("name", "")
     mine = {"batch.kubernetes.io/controller-uid": uid}
     labels = {**mine, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}
     template = spec.get("template", {})

@@ -26,7 +26,10 @@ def columns(rt: ResourceType) -> list[Obj]:
         return [_column(name) for name in builtin.names]
     if rt.columns:
         return [NAME, *(_custom_column(column) for column in rt.columns)]
-    return [NAME, _column("Age" if rt.custom else "Created At")]
+    created = "Created At"
+    if rt.custom:
+        created = "Age"
+    return [NAME, _column(created)]
 
 
 def _column(name: str) -> Obj:
@@ -110,5 +113,6 @@ def _index(text: str) -> Callable[[Any], Any]:
 
 def _filter(text: str) -> Callable[[Any], Any]:
     field, _, wanted = text.partition("==")
-    name, value = field.strip().removeprefix("@."), wanted.strip().strip("'\"")
+    name = field.strip().removeprefix("@.")
+    value = wanted.strip().strip("'\"")
     return lambda at: next((one for one in at if str(one.get(name)) == value), None) if isinstance(at, list) else None

@@ -6,7 +6,9 @@ from kube_envtest.apiserver.objects import Objects, emptied
 from kube_envtest.apiserver.resources import Registry
 from kube_envtest.apiserver.storage import Entry, Event, Storage, key_of
 
-CLAIMS, VOLUMES, PODS = "/persistentvolumeclaims", "/persistentvolumes", "/pods"
+CLAIMS = "/persistentvolumeclaims"
+VOLUMES = "/persistentvolumes"
+PODS = "/pods"
 FINALIZERS = {CLAIMS: "kubernetes.io/pvc-protection", VOLUMES: "kubernetes.io/pv-protection"}
 
 

@@ -17,7 +17,10 @@ Obj = dict[str, Any]
 MAGIC = b"k8s\x00"
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
-VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
+VARINT = 0
+EIGHT = 1
+BYTES = 2
+FOUR = 5
 
 
 class ProtobufError(ValueError):
@@ -34,7 +37,8 @@ def decode(body: bytes) -> Obj:
         raise ProtobufError("the body is no Kubernetes protobuf: it does not begin with k8s\\x00")
     parts = {number: value for number, _, value in _wire(body[len(MAGIC) :])}
     identity = {number: value.decode() for number, _, value in _wire(parts.get(1, b""))}
-    version, kind = identity.get(1, ""), identity.get(2, "")
+    version = identity.get(1, "")
+    kind = identity.get(2, "")
     name = name_of(version, kind)
     if not name:
         raise ProtobufError(f"no protobuf of {version} {kind} is known here: send JSON")
@@ -107,16 +111,19 @@ def _wire(content: bytes) -> Iterator[tuple[int, int, Any]]:
     at = 0
     while at < len(content):
         tag, at = _varint(content, at)
-        number, wire = tag >> 3, tag & 7
+        number = tag >> 3
+        wire = tag & 7
         value: Any
         if wire == VARINT:
             value, at = _varint(content, at)
         elif wire == BYTES:
             size, at = _varint(content, at)
-            value, at = content[at : at + size], at + size
+            value = content[at : at + size]
+            at += size
         elif wire in (EIGHT, FOUR):
             size = 8 if wire == EIGHT else 4
-            value, at = int.from_bytes(content[at : at + size], "little"), at + size
+            value = int.from_bytes(content[at : at + size], "little")
+            at += size
         else:
             raise ProtobufError(f"wire type {wire} at byte {at}")
         if at > len(content):
@@ -129,7 +136,8 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
     while at < len(content):
         byte = content[at]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        at += 1
+        shift += 7
         if byte < 0x80:
             return value, at
     raise ProtobufError("the body ends in the middle of a number")

@@ -27,7 +27,7 @@ def canonical(value: str | float, *, milli: bool = True) -> str:
     Raises:
         QuantityError: The value isn't a quantity.
     """
-    return _canonical(value.strip() if isinstance(value, str) else repr(value), milli=milli)
+    return _canonical(_text(value), milli=milli)
 
 
 def amount(value: str | float) -> Fraction:
@@ -36,15 +36,24 @@ def amount(value: str | float) -> Fraction:
     Raises:
         QuantityError: The value isn't a quantity.
     """
-    return _parsed(value.strip() if isinstance(value, str) else repr(value))[0]
+    return _parsed(_text(value))[0]
+
+
+def _text(value: str | float) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    return repr(value)
 
 
 @lru_cache(8192)
 def _canonical(text: str, *, milli: bool) -> str:
     exact, form = _parsed(text)
-    if exact and _is_reused(text, lowest=-3 if milli else -9):
+    digits = 9
+    if milli:
+        digits = 3
+    if exact and _is_reused(text, lowest=-digits):
         return text
-    rounded = _rounded(exact, 3 if milli else 9)
+    rounded = _rounded(exact, digits)
     if form == "binary" and abs(rounded) >= 1024 and rounded.denominator == 1:
         return _in_binary(int(rounded))
     return _in_decimal(rounded, exponents=form == "exponent")
@@ -87,7 +96,9 @@ def _rounded(exact: Fraction, digits: int) -> Fraction:
     """Round away from zero to this number of decimal digits."""
     scale = 10**digits
     size = ceil(abs(exact) * scale)
-    return Fraction(size if exact >= 0 else -size, scale)
+    if exact < 0:
+        size = -size
+    return Fraction(size, scale)
 
 
 def _in_binary(number: int) -> str:

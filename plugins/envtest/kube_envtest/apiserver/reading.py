@@ -56,7 +56,9 @@ def _refused(call: Call, faults: str) -> ApiError:
         message = f"Invalid value: {text}"
         causes = [cause("patch", message)]
         return ApiError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": causes})
-    return bad_request(text if call.type.custom else f"{_subject(call.type)}: {text}")
+    if call.type.custom:
+        return bad_request(text)
+    return bad_request(f"{_subject(call.type)}: {text}")
 
 
 def refuse_undeclared(call: Call, obj: Obj) -> None:

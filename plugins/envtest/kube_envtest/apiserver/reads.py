@@ -106,7 +106,10 @@ class Reader:
         if page.after:
             wanted = [key for key in wanted if key > page.after]
         if selection.everything:
-            chosen = [entries[key] for key in (wanted[:limit] if limit else wanted)]
+            chosen_keys = wanted
+            if limit:
+                chosen_keys = wanted[:limit]
+            chosen = [entries[key] for key in chosen_keys]
             return chosen, len(wanted) - len(chosen)
         matching = [entries[key] for key in wanted if selection.chooses(entries[key])]
         chosen = matching[:limit] if limit else matching

@@ -42,10 +42,15 @@ class Request:
 def make_request(method: str, target: str, body: bytes, user: User, **headers: str) -> Request:
     """Create a request from its target, path and query; ``headers``: content_type, accept, agent, client."""
     path, _, query = target.partition("?")
+    if "%" in path:
+        path = unquote(path)
+    parameters: dict[str, str] = {}
+    if query:
+        parameters = dict(parse_qsl(query, keep_blank_values=True))
     return Request(
         method,
-        unquote(path) if "%" in path else path,
-        dict(parse_qsl(query, keep_blank_values=True)) if query else {},
+        path,
+        parameters,
         body,
         headers.get("content_type", JSON),
         headers.get("accept", JSON),
@@ -85,9 +90,13 @@ def parse_target(path: str) -> Target:
     """Parse a path like the real server's RequestInfo."""
     parts = [part for part in path.split("/") if part]
     if len(parts) >= 3 and parts[0] == "api":
-        group, version, rest = "", parts[1], parts[2:]
+        group = ""
+        version = parts[1]
+        rest = parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group = parts[1]
+        version = parts[2]
+        rest = parts[3:]
     else:
         return Target(None)
     namespace = ""

@@ -42,7 +42,8 @@ class Reviews:
 
     def _access(self, call: Call, body: Obj, user: User) -> Response:
         spec = body["spec"]
-        resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        resource = spec.get("resourceAttributes")
+        path = spec.get("nonResourceAttributes")
         if (resource is None) == (path is None):
             text = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
             raise invalid(call.type, "", [cause("spec.resourceAttributes", text)])

@@ -68,7 +68,8 @@ def _paths(rt: ResourceType) -> Mapping[str, str]:
 
 def scale_of(rt: ResourceType, entry: Entry) -> Obj:
     """Return the Scale of an object."""
-    obj, paths = entry.obj, _paths(rt)
+    obj = entry.obj
+    paths = _paths(rt)
     replicas = find(obj, paths["specReplicasPath"])
     if rt.custom and replicas is None:
         text = f'the spec replicas field "{paths["specReplicasPath"]}" does not exist'

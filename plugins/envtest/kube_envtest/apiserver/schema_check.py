@@ -119,7 +119,8 @@ def _keywords(schema: Node, path: str) -> Iterator[FieldError]:
 
 
 def _type(schema: Node, path: str, level: str) -> Iterator[FieldError]:
-    kind, at = schema.get("type"), f"{path}.type"
+    kind = schema.get("type")
+    at = f"{path}.type"
     embedded = schema.get("x-kubernetes-embedded-resource")
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if embedded and kind != "object":
@@ -134,7 +135,8 @@ def _type(schema: Node, path: str, level: str) -> Iterator[FieldError]:
 
 
 def _extensions(schema: Node, path: str) -> Iterator[FieldError]:
-    keeps, embedded = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
+    keeps = "x-kubernetes-preserve-unknown-fields"
+    embedded = "x-kubernetes-embedded-resource"
     if schema.get("x-kubernetes-int-or-string"):
         for name in (keeps, embedded):
             if schema.get(name):
@@ -145,7 +147,8 @@ def _extensions(schema: Node, path: str) -> Iterator[FieldError]:
 
 
 def _lists(schema: Node, path: str) -> Iterator[FieldError]:
-    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
+    kind = schema.get("x-kubernetes-list-type")
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
     if kind is not None and schema.get("type") != "array":
         shown = schema.get("type", "")
         yield invalid(f"{path}.type", shown, "must be array if x-kubernetes-list-type is specified")

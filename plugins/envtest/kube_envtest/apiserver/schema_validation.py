@@ -68,7 +68,8 @@ def _json_type(value: Any) -> str:
 
 
 def _type_problem(schema: Node, value: Any, path: str) -> FieldError | None:
-    wanted, found = schema.get("type"), _json_type(value)
+    wanted = schema.get("type")
+    found = _json_type(value)
     if schema.get("x-kubernetes-int-or-string"):
         fits = found in ("integer", "string")
         wanted = wanted or "integer,string"
@@ -92,7 +93,9 @@ def _enum(schema: Node, value: Any, path: str) -> Iterator[FieldError]:
 
 
 def _text(schema: Node, value: str, path: str) -> Iterator[FieldError]:
-    least, most, pattern = schema.get("minLength"), schema.get("maxLength"), schema.get("pattern")
+    least = schema.get("minLength")
+    most = schema.get("maxLength")
+    pattern = schema.get("pattern")
     if most is not None and len(value) > most:
         yield too_long(path, most)
     elif least is not None and len(value) < least:
@@ -105,7 +108,9 @@ def _text(schema: Node, value: str, path: str) -> Iterator[FieldError]:
 
 
 def _number(schema: Node, value: float, path: str) -> Iterator[FieldError]:
-    most, least, step = schema.get("maximum"), schema.get("minimum"), schema.get("multipleOf")
+    most = schema.get("maximum")
+    least = schema.get("minimum")
+    step = schema.get("multipleOf")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
     if bits and not -(2**bits) <= value < 2**bits:
         yield _of_the_whole(f"Checked value must be of type integer with format {schema['format']} in {path}")
@@ -124,7 +129,8 @@ def _number(schema: Node, value: float, path: str) -> Iterator[FieldError]:
 
 
 def _items(schema: Node, value: list[Any], old: Any, path: str) -> Iterator[FieldError]:
-    least, most = schema.get("minItems"), schema.get("maxItems")
+    least = schema.get("minItems")
+    most = schema.get("maxItems")
     if least is not None and len(value) < least:
         yield invalid(path, len(value), f"{_in_body(path)} should have at least {least} items")
     if most is not None and len(value) > most:
@@ -146,7 +152,8 @@ def _by_path(schema: Node, old: Any) -> Callable[[int, Any], Any]:
 
 
 def _duplicates(schema: Node, value: list[Any], path: str) -> Iterator[FieldError]:
-    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
+    kind = schema.get("x-kubernetes-list-type")
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in ("set", "map"):
         return
     marks = []
@@ -160,7 +167,8 @@ def _duplicates(schema: Node, value: list[Any], path: str) -> Iterator[FieldErro
 
 
 def _fields(schema: Node, value: dict[str, Any], old: Any, path: str) -> Iterator[FieldError]:
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    least = schema.get("minProperties")
+    most = schema.get("maxProperties")
     if least is not None and len(value) < least:
         yield invalid(path, len(value), f"{_in_body(path)} should have at least {least} properties")
     if most is not None and len(value) > most:
@@ -193,7 +201,9 @@ def _of_the_whole(why: str) -> FieldError:
 def _combined(schema: Node, value: Any, path: str) -> Iterator[FieldError]:
     """Check `allOf`, `anyOf`, `oneOf` and `not`."""
     shown = json.dumps(path or "<nil>")
-    found = [error for part in schema.get("allOf") or () for error in _value(part, value, None, path)]
+    found: list[FieldError] = []
+    for part in schema.get("allOf") or ():
+        found.extend(_value(part, value, None, path))
     yield from found
     if found:
         yield _of_the_whole(f"{shown} must validate all the schemas (allOf)")

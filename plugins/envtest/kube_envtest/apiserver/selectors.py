@@ -141,7 +141,8 @@ def _values(tokens: _Tokens) -> list[str]:
     opening = tokens.take()
     if opening != "(":
         raise SelectorError(f"found '{opening}' expected: '('")
-    values, last = [], ","
+    values = []
+    last = ","
     while tokens.peek() != ")":
         token = tokens.take()
         if token == ",":

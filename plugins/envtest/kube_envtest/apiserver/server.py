@@ -198,7 +198,10 @@ class ApiServer(Contents):
         self._changes.user = ""
         self._parts.controllers.run()
         if isinstance(answer, Watch):
-            self._follow(answer, request, call.type.plural if call else "")
+            plural = ""
+            if call is not None:
+                plural = call.type.plural
+            self._follow(answer, request, plural)
         return answer
 
     def _follow(self, watch: Watch, request: Request, resource: str) -> None:
@@ -237,7 +240,8 @@ class ApiServer(Contents):
         """Close every connection and watch, keep the storage; refuse connections for ``down`` seconds."""
         if down:
             self._down_until = asyncio.get_running_loop().time() + down
-        death, self._death = self._death, asyncio.Event()
+        death = self._death
+        self._death = asyncio.Event()
         death.set()
         self._gate.set()
         self.cut_watches()
@@ -266,7 +270,8 @@ class ApiServer(Contents):
 
     def cut_watches(self) -> int:
         """Break every open watch; return their number."""
-        watches, self._watches = self._watches, {}
+        watches = self._watches
+        self._watches = {}
         for watch in watches:
             watch.tear()
         return len(watches)
@@ -274,7 +279,8 @@ class ApiServer(Contents):
     def expire_watches(self) -> None:
         """Compact, and send every open watch an ERROR event with code 410."""
         self.compact()
-        watches, self._watches = self._watches, {}
+        watches = self._watches
+        self._watches = {}
         for watch in watches:
             self._expire(watch)
 

@@ -24,13 +24,15 @@ class Allocator:
     """Allocates and releases the ClusterIPs and node ports of Services."""
 
     def __init__(self, cidr: str, chance: Random) -> None:
-        self._network, self._chance = ipaddress.ip_network(cidr), chance
+        self._network = ipaddress.ip_network(cidr)
+        self._chance = chance
         self._addresses: set[str] = set()
         self._ports: set[int] = set()
 
     def _drawn(self) -> Iterator[str]:
         """Yield all addresses of the range, from one drawn by lot on, as the real server does."""
-        first, usable = int(self._network.network_address) + 1, self._network.num_addresses - 2
+        first = int(self._network.network_address) + 1
+        usable = self._network.num_addresses - 2
         start = self._chance.randrange(usable)
         for offset in range(usable):
             yield str(ipaddress.ip_address(first + (start + offset) % usable))
@@ -78,7 +80,7 @@ class Allocator:
         """Replace all allocations by those of these Services."""
         specs = [service.get("spec") or {} for service in services]
         self._addresses = {spec["clusterIP"] for spec in specs if spec.get("clusterIP")}
-        self._ports = {port for spec in specs for port in _ports(spec)}
+        self._ports = set().union(*map(_ports, specs))
 
     def release(self, service: Obj) -> None:
         """Release the addresses and ports of a deleted Service."""
@@ -117,7 +119,8 @@ class Allocator:
         return address
 
     def _node_port(self, service: Obj, number: int, port: Obj, mine: set[int]) -> Obj:
-        wanted, why = port.get("nodePort"), ""
+        wanted = port.get("nodePort")
+        why = ""
         if wanted and wanted not in NODE_PORTS:
             span = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
             why = f"provided port is not in the valid range. The range of valid ports is {span}"
@@ -145,7 +148,8 @@ def carried(new: Obj, old: Obj) -> Obj:
     Source: ``patchAllocatedValues`` and ``dropTypeDependentFields`` of
     kubernetes/pkg/registry/core/service.
     """
-    spec, before = dict(new.get("spec") or {}), old.get("spec") or {}
+    spec = dict(new.get("spec") or {})
+    before = old.get("spec") or {}
     if _has_address(before) and _has_address(spec):
         if spec.get("clusterIPs") == before.get("clusterIPs") and spec.get("clusterIP") != before.get("clusterIP"):
             spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else []

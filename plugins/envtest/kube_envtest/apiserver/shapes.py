@@ -78,7 +78,11 @@ def _key(text: str) -> tuple[str, Any]:
     required fields.
     """
     name, is_given, default = text.partition("=")
-    return name, default if is_given else 0 if name in ("port", "containerPort") else ""
+    if is_given:
+        return name, default
+    if name in ("port", "containerPort"):
+        return name, 0
+    return name, ""
 
 
 @cache
@@ -138,7 +142,12 @@ def skeleton(kind: str) -> Mapping[str, Any]:
             at = empty
             for parent in parents:
                 at = at.setdefault(parent, {})
-            at[last] = None if path.endswith("-") else "" if path.endswith("=") else {}
+            if path.endswith("-"):
+                at[last] = None
+            elif path.endswith("="):
+                at[last] = ""
+            else:
+                at[last] = {}
     return empty
 
 

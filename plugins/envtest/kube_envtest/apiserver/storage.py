@@ -105,7 +105,8 @@ class Table:
 
     def restore(self, entries: Mapping[str, Entry], revision: int) -> None:
         """Restore entries at a revision, without the history."""
-        self.entries, self.keys = dict(entries), sorted(entries)
+        self.entries = dict(entries)
+        self.keys = sorted(entries)
         self.history.clear()
         self.forgotten = revision
 

@@ -58,7 +58,10 @@ def _merge_maps(doc: Any, patch: dict[str, Any], shape: Shape) -> Any:
     directive = patch.get(_DIRECTIVE)
     if directive is not None:
         return _directed(patch, directive)
-    out = _retained(dict(doc) if isinstance(doc, dict) else {}, patch)
+    before = {}
+    if isinstance(doc, dict):
+        before = dict(doc)
+    out = _retained(before, patch)
     ordered = _ordered_lists(out, patch, shape)
     for key, value in patch.items():
         if key == _RETAIN or key.startswith(_ORDER) or key in ordered:
@@ -161,7 +164,8 @@ def _without_specials(
     before: list[Any], patch: list[Any], name: str, key: Callable[[Any], Any]
 ) -> tuple[list[Any], list[Any]]:
     """Apply the items that delete or replace; return the remaining list and the plain items of the patch."""
-    plain, replace = [], False
+    plain = []
+    replace = False
     for item in patch:
         if not _is_directive(item):
             plain.append(item)
@@ -203,7 +207,8 @@ def _ordered_lists(out: dict[str, Any], patch: dict[str, Any], shape: Shape) -> 
         inner = shape.of(name)
         if not isinstance(order, list):
             raise PatchError("invalid patch format of setElementOrder list", 400)
-        before, items = out.get(name), patch.get(name)
+        before = out.get(name)
+        items = patch.get(name)
         if before is None and items is None:
             continue
         key = _key_of(inner.merge_key) if inner.merge_key else lambda item: item
@@ -231,7 +236,8 @@ def _arranged(merged: list[Any], order: list[Any], before: list[Any], key: Calla
     others = sorted((item for item in merged if key(item) not in rank), key=lambda item: indexes.get(key(item), 0))
     out: list[Any] = []
     while named and others:
-        left, right = indexes.get(key(others[0])), indexes.get(key(named[0]))
+        left = indexes.get(key(others[0]))
+        right = indexes.get(key(named[0]))
         first = left is not None and right is not None and left < right
         out.append((others if first else named).pop(0))
     return out + named + others

@@ -102,7 +102,9 @@ class Strategies:
         if "status" in rt.subresources:
             new = _with(new, "status", old)
         if rt.table_name == "/namespaces":
-            new = _namespace(new if subresource == "finalize" else _with(new, "spec", old))
+            if subresource != "finalize":
+                new = _with(new, "spec", old)
+            new = _namespace(new)
         if rt.kind == CRD:
             new = _with_stored_versions(new, old)
         if rt.generation and not same(_counted(rt, new), _counted(rt, old)):

@@ -12,7 +12,10 @@ class KeylessItemError(ValueError):
     """A list that is merged by keys has an item without a key, or two items with the same key."""
 
     def __init__(self, why: str, path: str = "") -> None:
-        super().__init__(f"{path}: {why}" if path else why)
+        text = why
+        if path:
+            text = f"{path}: {why}"
+        super().__init__(text)
         self.why = why
         self.path = path
 
@@ -73,7 +76,11 @@ def _compare_at(change: Change, step: str, shape: Shape, old: Any, new: Any) -> 
     if shape.atomic:
         change.modified[step] = {}
         return
-    kind = dict if isinstance(old, dict) or isinstance(new, dict) else list if shape.granular else None
+    kind: type | None = None
+    if isinstance(old, dict) or isinstance(new, dict):
+        kind = dict
+    elif shape.granular:
+        kind = list
     if kind is None or not (_is(kind, old) and _is(kind, new)) or not (old or new):
         _compare_leaves(change, step, shape, old, new)
     elif kind is dict:
@@ -96,10 +103,12 @@ def _compare_leaves(change: Change, step: str, shape: Shape, old: Any, new: Any)
 
 
 def _compare_lists(shape: Shape, old: list[Any], new: list[Any]) -> Change:
-    before, after = _grouped(shape, old), _grouped(shape, new)
+    before = _grouped(shape, old)
+    after = _grouped(shape, new)
     change = Change()
     for step in before.keys() | after.keys():
-        left, right = before.get(step, []), after.get(step, [])
+        left = before.get(step, [])
+        right = after.get(step, [])
         if left == right:
             continue
         if len(left) == 1 and len(right) == 1:

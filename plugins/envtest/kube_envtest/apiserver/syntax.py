@@ -27,9 +27,8 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _rule(text: str, pattern: str, *examples: str) -> str:
-    # The API server's own text, including its stray space after "or".
-    shown = ", ".join(("or " if index else "") + f"'{example}'" for index, example in enumerate(examples))
-    shown = shown.replace(", or", ",  or")
+    # The API server's own text, including its stray space before "or".
+    shown = ",  or ".join(f"'{example}'" for example in examples)
     return f"{text} (e.g. {shown}, regex used for validation is '{pattern}')"
 
 
@@ -106,7 +105,10 @@ def config_key(value: str) -> Sequence[str]:
     elif value == ".":
         found.append("must not be '.'")
     elif value.startswith(".."):
-        found.append("must not be '..'" if value == ".." else "must not start with '..'")
+        problem = "must not start with '..'"
+        if value == "..":
+            problem = "must not be '..'"
+        found.append(problem)
     return tuple(found)
 
 

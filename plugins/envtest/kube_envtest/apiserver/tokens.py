@@ -54,7 +54,8 @@ class Tokens:
         if claims is None or claims["exp"] <= now or not self._alive(claims):
             raise unauthorized()
         account = claims["kubernetes.io"]
-        namespace, name = account["namespace"], account["serviceaccount"]["name"]
+        namespace = account["namespace"]
+        name = account["serviceaccount"]["name"]
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
@@ -106,13 +107,17 @@ class Tokens:
     def _bound(self, call: Call, reference: Obj | None) -> Obj:
         if not reference:
             return {}
-        kind, name = reference.get("kind", ""), reference.get("name", "")
+        kind = reference.get("kind", "")
+        name = reference.get("name", "")
         plural = BOUND_TABLES.get(kind)
         if plural is None:
             version = reference.get("apiVersion", "")
             raise bad_request(f"cannot bind token to object of type {version}, Kind={kind}")
         rt = next(one for one in CORE if one.plural == plural)
-        found = self._storage.get(rt.table_name, key_of(call.namespace if rt.namespaced else "", name))
+        namespace = ""
+        if rt.namespaced:
+            namespace = call.namespace
+        found = self._storage.get(rt.table_name, key_of(namespace, name))
         if found is None:
             raise not_found(rt, name)
         meta = found.obj["metadata"]

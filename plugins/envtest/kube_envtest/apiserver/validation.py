@@ -52,8 +52,10 @@ def validate_update(kind: str, old: Obj, new: Obj) -> list[FieldError]:
     found = [*check_metadata_update(old.get("metadata") or {}, new.get("metadata") or {})]
     if kind == "Pod":
         return [*found, *check_pod_update(old, new)]
-    change, check = _CHANGES.get(kind), _KINDS.get(kind)
-    changes, checks = (change(old, new) if change else ()), (check(new) if check else ())
+    change = _CHANGES.get(kind)
+    check = _KINDS.get(kind)
+    changes = change(old, new) if change else ()
+    checks = check(new) if check else ()
     return [*found, *checks, *changes] if kind in _STATE_FIRST else [*found, *changes, *checks]
 
 
@@ -79,7 +81,8 @@ _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 def _service(obj: Obj) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
-    ports, kind = spec.get("ports") or (), spec.get("type")
+    ports = spec.get("ports") or ()
+    kind = spec.get("type")
     headless = spec.get("clusterIP") == "None" or spec.get("clusterIPs") == ["None"]
     if not ports and not headless and kind != "ExternalName":
         yield required("spec.ports")
@@ -110,7 +113,8 @@ def _service_ports(ports: Any, *, headless: bool, kind: str) -> Iterator[FieldEr
     names: set[str] = set()
     pairs: set[tuple[Any, Any]] = set()
     for index, port in enumerate(ports):
-        path, name = f"spec.ports[{index}]", port.get("name")
+        path = f"spec.ports[{index}]"
+        name = port.get("name")
         if not name and len(ports) > 1:
             yield required(f"{path}.name")
         elif name:
@@ -141,7 +145,8 @@ def _service_ports(ports: Any, *, headless: bool, kind: str) -> Iterator[FieldEr
 
 
 def _service_change(old: Obj, new: Obj) -> Iterator[FieldError]:
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     if "ExternalName" in (before.get("type"), after.get("type")):
         return
     was = before.get("clusterIPs") or [ip for ip in [before.get("clusterIP")] if ip]
@@ -172,7 +177,8 @@ def _claim(obj: Obj) -> Iterator[FieldError]:
 
 
 def _claim_change(old: Obj, new: Obj) -> Iterator[FieldError]:
-    before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
+    before = dict(old.get("spec") or {})
+    after = dict(new.get("spec") or {})
     if not before.get("volumeName"):
         before.pop("volumeName", None)
         after.pop("volumeName", None)
@@ -205,7 +211,8 @@ def _ingress(obj: Obj) -> Iterator[FieldError]:
 
 
 def _ingress_path(path: Obj, at: str) -> Iterator[FieldError]:
-    kind, text = path.get("pathType"), path.get("path", "")
+    kind = path.get("pathType")
+    text = path.get("path", "")
     if not kind:
         yield required(f"{at}.pathType", "pathType must be specified")
     elif kind not in ("Exact", "ImplementationSpecific", "Prefix"):
@@ -219,7 +226,8 @@ def _ingress_path(path: Obj, at: str) -> Iterator[FieldError]:
 
 def _lease(obj: Obj) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
-    duration, changes = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    duration = spec.get("leaseDurationSeconds")
+    changes = spec.get("leaseTransitions")
     if duration is not None and duration <= 0:
         yield invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
     if changes is not None and changes < 0:
@@ -227,7 +235,8 @@ def _lease(obj: Obj) -> Iterator[FieldError]:
 
 
 def _node_change(old: Obj, new: Obj) -> Iterator[FieldError]:
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     if before.get("providerID") and before["providerID"] != after.get("providerID"):
         yield forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
 

@@ -37,7 +37,8 @@ def _keys(values: Obj, path: str) -> Iterator[FieldError]:
 
 def check_config_map(obj: Obj) -> Iterator[FieldError]:
     """Check a ConfigMap: its keys and its size."""
-    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    data = obj.get("data") or {}
+    binary = obj.get("binaryData") or {}
     yield from _keys(data, "data")
     for key in data.keys() & binary.keys():
         yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
@@ -57,7 +58,8 @@ _SECRET_KEYS = {
 
 def check_secret(obj: Obj) -> Iterator[FieldError]:
     """Check a Secret: its keys, its size, and the requirements of its type."""
-    data, kind = obj.get("data") or {}, obj.get("type")
+    data = obj.get("data") or {}
+    kind = obj.get("type")
     yield from _keys(data, "data")
     if _bytes(data) > MOST_DATA:
         yield too_long("data", MOST_DATA)

@@ -102,7 +102,8 @@ def _annotations(annotations: Obj) -> Iterator[FieldError]:
 
 
 def _owners(owners: Iterable[Obj]) -> Iterator[FieldError]:
-    path, controller = "metadata.ownerReferences", ""
+    path = "metadata.ownerReferences"
+    controller = ""
     for owner in owners:
         if not owner.get("apiVersion"):
             yield invalid(f"{path}.apiVersion", "", "version must not be empty")

@@ -69,7 +69,8 @@ def _one_of(spec: Obj, path: str, key: str, options: tuple[str, ...]) -> Iterato
 
 def _volumes(volumes: Any, path: str, names: set[str]) -> Iterator[FieldError]:
     for index, volume in enumerate(volumes):
-        at, name = f"{path}[{index}]", volume.get("name")
+        at = f"{path}[{index}]"
+        name = volume.get("name")
         if not name:
             yield required(f"{at}.name")
         else:
@@ -116,7 +117,8 @@ def _debuggers(spec: Obj, path: str, names: set[str], volumes: set[str]) -> Iter
     """Check the ephemeral containers; ``names`` are those of the others."""
     targets = frozenset(names)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
-        at, target = f"{path}.ephemeralContainers[{index}]", container.get("targetContainerName")
+        at = f"{path}.ephemeralContainers[{index}]"
+        target = container.get("targetContainerName")
         yield from _container(container, at, names, volumes)
         if target and target not in targets:
             yield FieldError(f"{at}.targetContainerName", f'Not found: "{target}"', "FieldValueNotFound")
@@ -128,7 +130,8 @@ def _debuggers(spec: Obj, path: str, names: set[str], volumes: set[str]) -> Iter
 def _ports(ports: Any, path: str) -> Iterator[FieldError]:
     names: set[str] = set()
     for index, port in enumerate(ports):
-        at, name = f"{path}[{index}]", port.get("name")
+        at = f"{path}[{index}]"
+        name = port.get("name")
         if name:
             yield from check_text(port_name, name, f"{at}.name")
             if name in names:
@@ -151,7 +154,9 @@ def check_port(port: Any, path: str) -> Iterator[FieldError]:
 def _mounts(mounts: Any, path: str, volumes: set[str]) -> Iterator[FieldError]:
     mount_paths: set[str] = set()
     for index, mount in enumerate(mounts):
-        at, name, mount_path = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
+        at = f"{path}[{index}]"
+        name = mount.get("name", "")
+        mount_path = mount.get("mountPath", "")
         if not name:
             yield required(f"{at}.name")
         if name not in volumes:
@@ -178,7 +183,8 @@ def check_resources(resources: Obj, path: str) -> Iterator[FieldError]:
 
 def check_pod_update(old: Obj, new: Obj) -> Iterator[FieldError]:
     """Check a changed pod: only a few fields of its spec may change."""
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     yield from check_pod_spec(after, "spec")
     for key in ("containers", "initContainers"):
         if len(after.get(key) or ()) != len(before.get(key) or ()):
@@ -193,9 +199,11 @@ def check_pod_update(old: Obj, new: Obj) -> Iterator[FieldError]:
 
 def check_pod_ephemeral(old: Obj, new: Obj) -> Iterator[FieldError]:
     """Check a pod whose ephemeral containers changed: they can only be added."""
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     yield from check_pod_spec(after, "spec")
-    path, there = "spec.ephemeralContainers", {one["name"]: one for one in after.get("ephemeralContainers") or ()}
+    path = "spec.ephemeralContainers"
+    there = {one["name"]: one for one in after.get("ephemeralContainers") or ()}
     for one in before.get("ephemeralContainers") or ():
         if one["name"] not in there:
             yield forbidden(path, f'existing ephemeral containers "{one["name"]}" may not be removed\n')
@@ -207,12 +215,14 @@ def check_pod_resize(old: Obj, new: Obj) -> Iterator[FieldError]:
     """Check a pod whose resources changed: cpu and memory may, but nothing may be removed, and the
     quality of service stays.
     """
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     yield from check_pod_spec(after, "spec")
     if qos_class(new) != ((old.get("status") or {}).get("qosClass") or qos_class(old)):
         yield invalid("spec", qos_class(new), "Pod QOS Class may not change as a result of resizing")
     for key in ("containers", "initContainers"):
-        ones, others = before.get(key) or (), after.get(key) or ()
+        ones = before.get(key) or ()
+        others = after.get(key) or ()
         if len(ones) != len(others):
             yield forbidden(f"spec.{key}", f"{key} may not be added or removed on resize")
             return
@@ -227,7 +237,8 @@ def check_pod_resize(old: Obj, new: Obj) -> Iterator[FieldError]:
 
 def _resize(before: Obj, after: Obj, path: str) -> Iterator[FieldError]:
     for side in ("requests", "limits"):
-        was, now = before.get(side) or {}, after.get(side) or {}
+        was = before.get(side) or {}
+        now = after.get(side) or {}
         if was.keys() - now.keys():
             yield forbidden(f"{path}.{side}", f"resource {side} cannot be removed")
         if any(was.get(name) != now.get(name) for name in was.keys() | now.keys() if name not in ("cpu", "memory")):
@@ -235,7 +246,8 @@ def _resize(before: Obj, after: Obj, path: str) -> Iterator[FieldError]:
 
 
 def _deadline(before: Obj, after: Obj) -> Iterator[FieldError]:
-    was, now = before.get("activeDeadlineSeconds"), after.get("activeDeadlineSeconds")
+    was = before.get("activeDeadlineSeconds")
+    now = after.get("activeDeadlineSeconds")
     if now is None and was is not None:
         yield invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
     elif now is not None and was is not None and now > was:

@@ -25,7 +25,8 @@ _SELECTED = {
 
 def check_workload(obj: Obj) -> Iterator[FieldError]:
     """Check a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job."""
-    spec, kind = obj.get("spec") or {}, str(obj.get("kind", ""))
+    spec = obj.get("spec") or {}
+    kind = str(obj.get("kind", ""))
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels")
     if (spec.get("replicas") or 0) < 0:
@@ -65,14 +66,16 @@ def _selects(selector: Obj, labels: Mapping[str, str]) -> bool:
 
 def check_selector_change(old: Obj, new: Obj) -> Iterator[FieldError]:
     """Check that a workload's selector doesn't change."""
-    before, after = (old.get("spec") or {}).get("selector"), (new.get("spec") or {}).get("selector")
+    before = (old.get("spec") or {}).get("selector")
+    after = (new.get("spec") or {}).get("selector")
     if before != after:
         yield invalid("spec.selector", after, IMMUTABLE)
 
 
 def check_job_change(old: Obj, new: Obj) -> Iterator[FieldError]:
     """Check that a Job's pod template doesn't change; that of a suspended Job may."""
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     for key in ("selector", "completionMode", "template"):
         if before.get(key) != after.get(key) and not (key == "template" and before.get("suspend")):
             yield invalid(f"spec.{key}", after.get(key), IMMUTABLE)

@@ -97,7 +97,8 @@ class Tabular:
     def _table(self, entries: Iterable[Entry], metadata: Obj) -> Obj:
         columns = printing.columns(self._rt)
         rows = [self._row(entry) for entry in entries]
-        had_columns, self._has_columns = self._has_columns, True
+        had_columns = self._has_columns
+        self._has_columns = True
         head: Obj = {"kind": "Table", "apiVersion": META_VERSION, "metadata": metadata}
         head["columnDefinitions"] = [] if had_columns else columns
         return {**head, "rows": rows}

@@ -94,16 +94,23 @@ class Watch:
         now = event.type != "DELETED" and self._selection.chooses(event.entry)
         before = previous is not None and self._selection.chooses(previous)
         if now:
-            self._put("MODIFIED" if before else "ADDED", event.entry)
+            kind = "ADDED"
+            if before:
+                kind = "MODIFIED"
+            self._put(kind, event.entry)
         elif before and previous is not None:
-            self._put("DELETED", event.entry if event.type == "DELETED" else _as_of(previous, event.revision))
+            entry = event.entry
+            if event.type != "DELETED":
+                entry = _as_of(previous, event.revision)
+            self._put("DELETED", entry)
 
     def show(self, until: int | None) -> None:
         """Hide changes after a revision from now on, or (None) show everything, beginning with the
         hidden changes.
         """
         self._until = until
-        postponed, self._postponed = self._postponed, []
+        postponed = self._postponed
+        self._postponed = []
         for event in postponed:
             self.offer(event)
 
@@ -156,7 +163,8 @@ class Watch:
         bookmark = loop.time() + BOOKMARK_SECONDS
         while not self._torn:
             if self._buffer:
-                batch, self._buffer = self._buffer, []
+                batch = self._buffer
+                self._buffer = []
                 yield batch
             elif self._ended:
                 return
@@ -170,7 +178,10 @@ class Watch:
                 if self._has_come():
                     yield [self._bookmark()]
             else:
-                await self._wait(min(end, bookmark) - now if self._options.bookmarks else end - now)
+                until = end
+                if self._options.bookmarks:
+                    until = min(end, bookmark)
+                await self._wait(until - now)
         raise WatchCut
 
     def _has_come(self) -> bool:
@@ -178,7 +189,10 @@ class Watch:
         return self._storage.revision >= self._options.revision
 
     def _bookmark(self) -> bytes:
-        return self._view.bookmark(self._storage.revision if self._until is None else self.revision)
+        revision = self.revision
+        if self._until is None:
+            revision = self._storage.revision
+        return self._view.bookmark(revision)
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -36,8 +36,11 @@ class Writer:
         return self._reply(call, 201, self._objects.create(call, obj), now)
 
     def _reply(self, call: Call, status: int, entry: Entry, now: float) -> Response:
-        headers = {"Warning": ", ".join(f"299 - {encode(text).decode()}" for text in call.warnings)}
-        return Response(status, self._reader.view(call, now).one(entry), headers=headers if call.warnings else {})
+        headers = {}
+        if call.warnings:
+            warnings = [f"299 - {encode(text).decode()}" for text in call.warnings]
+            headers["Warning"] = ", ".join(warnings)
+        return Response(status, self._reader.view(call, now).one(entry), headers=headers)
 
     def update(self, call: Call, now: float) -> Response:
         """Handle a PUT of an object, or of its status."""
@@ -83,7 +86,10 @@ class Writer:
         left, gone = self._deleter.delete(call.type, entry, options)
         if gone and not call.type.returns_deleted:
             return reply(200, _success(call.type, entry))
-        return self._reply(call, 202 if options.old_style and not gone else 200, left, now)
+        status = 200
+        if options.old_style and not gone:
+            status = 202
+        return self._reply(call, status, left, now)
 
     def delete_collection(self, call: Call, now: float) -> Response:
         """Handle a DELETE of all selected objects; the response is a list of them."""

@@ -176,7 +176,8 @@ def k3s_command(layout: Layout) -> list[str]:
 def _take_credentials(kubeconfig: str, folder: Path) -> None:
     """Replace our own certificates by those of K3s."""
     document = yaml.safe_load(kubeconfig)
-    cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    cluster = document["clusters"][0]["cluster"]
+    user = document["users"][0]["user"]
     for name, encoded in {
         "ca.crt": cluster["certificate-authority-data"],
         "admin.crt": user["client-certificate-data"],

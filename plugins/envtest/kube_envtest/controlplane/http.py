@@ -31,7 +31,10 @@ def request(
     """
     connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=tls, timeout=timeout)
     try:
-        connection.request(method, path, None if body is None else json.dumps(body), _headers(method, token))
+        text = None
+        if body is not None:
+            text = json.dumps(body)
+        connection.request(method, path, text, _headers(method, token))
         reply = connection.getresponse()
         return reply.status, _decoded(reply.read())
     except http.client.HTTPException as error:

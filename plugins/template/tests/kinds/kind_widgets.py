@@ -11,7 +11,9 @@ SPEC = strategies.some({"size": st.integers(0, 12) | strategies.TEXT, "color": s
 
 SAMPLE = Sample(
     syncer=WidgetSyncer,
-    objects=strategies.objects(WIDGETS, strategies.some({"spec": SPEC, "status": {"phase": "Ready"}})),
+    objects=strategies.objects(
+        WIDGETS, strategies.some({"spec": SPEC, "status": {"phase": "Ready"}})
+    ),
     make=lambda name: build(WIDGETS, name, spec={"size": 3}),
     change={"spec": {"size": 5}},
     tamper={"spec": {"size": 7}},

@@ -9,9 +9,7 @@ from syncer.api.decision import Verb
 from syncer.api.objects import SyncRequest, uid_of
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
-
-#: Number of bound Pods that are remembered; needed only until the watch shows the binding.
-REMEMBERED = 4096
+from syncer.remembered import REMEMBERED
 
 
 class BoundPods:

@@ -28,10 +28,12 @@ REASON = "DeletionsHeld"
 LOOK = 1.0
 #: Seconds until a request that waits for a count counts its next step.
 NEXT = 0.01
-#: Deletions are counted in steps of so many bytes of JSON, up to 15 ms: the sizes of the objects that are decided
-#: about. A text that is only searched, or whose metadata alone is decoded, takes an eighth of its size.
+#: Deletions are counted in steps of so many bytes of JSON, up to 15 ms: the sizes of the objects
+#: that are decided about. A text that is only searched, or whose metadata alone is decoded, takes
+#: an eighth of its size.
 STEP = 1 << 20
-#: So many bytes more are counted for each decision, for each copy whose original is missing, and for each key.
+#: So many bytes more are counted for each decision, for each copy whose original is missing, and
+#: for each key.
 DECIDED = 4 << 10
 ORPHAN = 1 << 10
 LOOKED_AT = 256
@@ -78,7 +80,8 @@ class StoppedDeletions:
 
     def __str__(self) -> str:
         number = f"{len(self.objects)} of {self.total} {self.syncer} on the {self.side} side"
-        way_out = "see that both clusters are the right ones and complete, then run `syncer patrol --confirm`"
+        check = "see that both clusters are the right ones and complete"
+        way_out = f"{check}, then run `syncer patrol --confirm`"
         return f"{number} would be deleted, and none is: {way_out}"
 
 
@@ -92,7 +95,7 @@ class CircuitBreaker:
         decide: Callable[[BoundSyncer, SyncRequest], Decision],
         limits: Limits | None,
     ) -> None:
-        """``decide`` returns the decision about a request as a scan of the patroller would make it."""
+        """``decide`` returns the decision about a request as a scan of the patroller makes it."""
         self._settings = settings
         self._controllers = controllers
         self._decide = decide
@@ -131,31 +134,44 @@ class CircuitBreaker:
 
         alone = [write for write in unseen if self._is_left_alone(observed, write)]
         if len(alone) < len(unseen) and not self._is_counted(controller):
-            return wait(f"{decision.reason}; how many more would be deleted is being counted", after=NEXT)
+            return wait(
+                f"{decision.reason}; how many more would be deleted is being counted", after=NEXT
+            )
 
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
-            stopped = self.stopped.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
+            stopped = (
+                self.stopped.get((controller.name, write.side))
+                if write.verb is Verb.DELETE
+                else None
+            )
             if stopped and (key_of(write.obj), uid_of(write.obj)) in stopped.objects:
                 raise Refused(f"held by the deletion breaker: {stopped}", reason=REASON)
         if not alone:
             return decision
-        why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
+        why = (
+            f"{decision.reason}; but what is missing was not seen to go,"
+            " and drift of this class is not repaired"
+        )
         outcome = Outcome.IN_STEP if left else Outcome.SKIPPED
         return replace(decision, writes=left, reason=why, outcome=outcome)
 
     def scanned(self, controller: BoundSyncer, doomed: Iterable[PlannedDeletion]) -> Iterator[int]:
         """Hold the deletions of a whole kind that a scan found, if they are too many.
 
-        Yield the cost of each step, as :data:`STEP` measures it. Deletions that are held already stay held while they
-        are due: a list may have come since the scan.
+        Yield the cost of each step, as :data:`STEP` measures it. Deletions that are held already
+        stay held while they are due: a list may have come since the scan.
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
         for request in self.requests(controller.syncer.name):
-            found |= {(one.side, one.key, one.uid): one for one in self._doomed_by(controller, request)}
+            found |= {
+                (one.side, one.key, one.uid): one for one in self._doomed_by(controller, request)
+            }
             yield self._weight(controller, request)
         for side in Side:
-            yield from self._judge(controller, side, [one for one in found.values() if one.side is side])
+            yield from self._judge(
+                controller, side, [one for one in found.values() if one.side is side]
+            )
 
     def confirm(self, chosen: Callable[[str], bool]) -> list[StoppedDeletions]:
         """Release the held deletions of the chosen syncers, and return them, so that their requests
@@ -164,8 +180,14 @@ class CircuitBreaker:
         confirmed = [stopped for stopped in self.stopped.values() if chosen(stopped.syncer)]
         for stopped in confirmed:
             del self.stopped[stopped.syncer, stopped.side]
-            self._confirmed |= {(stopped.syncer, stopped.side, key, uid) for key, uid in stopped.objects}
-            about = {"cluster": self._settings.cluster, "syncer": stopped.syncer, "side": stopped.side}
+            self._confirmed |= {
+                (stopped.syncer, stopped.side, key, uid) for key, uid in stopped.objects
+            }
+            about = {
+                "cluster": self._settings.cluster,
+                "syncer": stopped.syncer,
+                "side": stopped.side,
+            }
             log.warning("deletions are confirmed", **about, number=len(stopped.objects))
         return confirmed
 
@@ -179,7 +201,11 @@ class CircuitBreaker:
 
     def holds(self, request: SyncRequest) -> bool:
         """Return True if a deletion of this request is held."""
-        return any(request in stopped.requests for (name, _), stopped in self.stopped.items() if name == request.syncer)
+        return any(
+            request in stopped.requests
+            for (name, _), stopped in self.stopped.items()
+            if name == request.syncer
+        )
 
     def drop(self, syncer: str) -> None:
         """Forget a syncer that has stopped."""
@@ -190,12 +216,17 @@ class CircuitBreaker:
     # -- inside ------------------------------------------------------------------------------------
 
     def _is_left_alone(self, observed: Observed, write: Write) -> bool:
-        """Return True if a drift policy leaves an object alone whose counterpart went missing unseen."""
+        """Return True if a drift policy leaves alone an object whose counterpart went unseen."""
         is_orphan = observed.on(write.side.other) is None
-        return is_orphan and policies(self._settings, observed.controller.name).of("orphan") not in (None, "repair")
+        return is_orphan and policies(self._settings, observed.controller.name).of(
+            "orphan"
+        ) not in (None, "repair")
 
     def _is_counted(self, controller: BoundSyncer) -> bool:
-        """Count for a step. Return True once all deletions that the latest list makes due are counted.
+        """Count for a step.
+
+        Return True once all deletions that the latest list makes due are counted.
+
 
         Each request that waits for that counts a step, so a large count needs no task of its own.
         """
@@ -216,8 +247,9 @@ class CircuitBreaker:
         return True
 
     def _count(self, controller: BoundSyncer) -> Iterator[int]:
-        """Hold the deletions of objects whose counterpart went missing unseen, if they are too many; yield the cost
-        of each step.
+        """Hold the deletions of objects whose counterpart went unseen, if they are too many.
+
+        Yield the cost of each step.
         """
         for side in Side:
             suspects: list[SyncRequest] = []
@@ -229,7 +261,9 @@ class CircuitBreaker:
             may_be_many = self.limits is not None and len(suspects) > self.limits.count
             if may_be_many:
                 for request in suspects:
-                    doomed += [one for one in self._doomed_by(controller, request) if one.side is side]
+                    doomed += [
+                        one for one in self._doomed_by(controller, request) if one.side is side
+                    ]
                     yield self._weight(controller, request)
             yield from self._judge(controller, side, doomed)
 
@@ -253,11 +287,21 @@ class CircuitBreaker:
         if store is None:
             return False
         if observed.on(other) is None:
-            return not store.saw_go(observed.request.key if other is Side.VIRTUAL else observed.host_key)
-        return other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid) is not None
+            return not store.saw_go(
+                observed.request.key if other is Side.VIRTUAL else observed.host_key
+            )
+        return (
+            other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid)
+            is not None
+        )
 
-    def _judge(self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]) -> Iterator[int]:
-        """Hold these deletions if they are too many, otherwise release them; yield the cost of each step."""
+    def _judge(
+        self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]
+    ) -> Iterator[int]:
+        """Hold these deletions if they are too many, otherwise release them.
+
+        Yield the cost of each step.
+        """
         name = controller.syncer.name
         total = 0
         if self.limits is not None and len(doomed) > self.limits.count:
@@ -283,8 +327,9 @@ class CircuitBreaker:
             log.error("too many deletions at once, they are held", **about, what=stopped)
 
     def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
-        """Count the objects of a kind on a side, on the host only the copies of this kind; yield the cost of each
-        step.
+        """Count the objects of a kind on a side, on the host only the copies of this kind.
+
+        Yield the cost of each step.
         """
         store = controller.store(side)
         virtual = controller.virtual
@@ -304,7 +349,9 @@ class CircuitBreaker:
             yield cost
         return total
 
-    def _doomed_by(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[PlannedDeletion]:
+    def _doomed_by(
+        self, controller: BoundSyncer, request: SyncRequest
+    ) -> Iterator[PlannedDeletion]:
         try:
             decision = self._decide(controller, request)
         except Exception:  # noqa: BLE001 — it deletes nothing either, and its own request reports it
@@ -313,7 +360,9 @@ class CircuitBreaker:
             if write.verb is Verb.DELETE and not write.revokes:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
-    def _suspects(self, controller: BoundSyncer, side: Side) -> Iterator[tuple[SyncRequest | None, int]]:
+    def _suspects(
+        self, controller: BoundSyncer, side: Side
+    ) -> Iterator[tuple[SyncRequest | None, int]]:
         """Yield the requests of objects on a side whose counterpart went missing unseen, or is
         another one, and None for other objects; each with its cost.
         """
@@ -344,7 +393,7 @@ class CircuitBreaker:
 
     @staticmethod
     def _is_of_another(virtual: SideInformer, key: Key, host: SideInformer, host_key: Key) -> bool:
-        """Return True if the copy is of another virtual object, whose replacement no watch reported.
+        """Return True if the copy is of another virtual object, and no watch reported the change.
 
         Searching the copy's text for the uid takes a tenth of the time of reading the mark.
         """
@@ -357,8 +406,9 @@ class CircuitBreaker:
     def _orphans(
         self, controller: BoundSyncer, host: SideInformer, expected: Collection[Key]
     ) -> Iterator[tuple[SyncRequest | None, int]]:
-        """Yield the requests of copies of this kind that have no original, and None for other objects, each with its
-        cost.
+        """Yield the requests of copies of this kind that have no original, each with its cost.
+
+        For other objects it yields None.
         """
 
         def requests_for(key: Key, obj: Obj | None) -> list[SyncRequest | None]:

@@ -1,8 +1,10 @@
-"""The pace of confirmations: a write may name many objects that aren't there, and the host is asked about each.
+"""The pace of confirmations.
 
-So a tenant who creates Pods that name what doesn't exist would have the host asked dozens of times for
-each. A few names are free. Beyond them, the names of all writes of a virtual cluster have a rate, and
-each write its turn. A name whose object has its copy costs nothing.
+A write may name many objects that aren't there, and the host is asked about each.
+
+So a tenant who creates Pods that name what doesn't exist would have the host asked dozens of times
+for each. A few names are free. Beyond them, the names of all writes of a virtual cluster have a
+rate, and each write its turn. A name whose object has its copy costs nothing.
 """
 
 from collections.abc import Callable
@@ -17,12 +19,15 @@ FREE = 4
 PER_SECOND = 50.0
 #: Further confirmations that may be made at once.
 AT_ONCE = 500
-#: Longest wait for a turn, in seconds. A write that would wait for longer gets no turn, and asks again then.
+#: Longest wait for a turn, in seconds. A write that would wait for longer gets no turn, and asks
+#: again then.
 LONGEST = 60.0
 #: Turns that are kept at least before those of writes that didn't come back are dropped.
 _KEPT = 1024
 #: The reason of a request that waits for its turn.
-CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
+CONFIRMED_LATER = (
+    "it names many objects that are not there, and the host is asked about them in turn"
+)
 
 
 class ConfirmationPace:
@@ -44,7 +49,9 @@ class ConfirmationPace:
         further = len(plan.vacant) - FREE
         if further <= 0:
             return None
-        ref = next((each.ref for each in plan.writes if each.calls and each.ref.side is Side.HOST), None)
+        ref = next(
+            (each.ref for each in plan.writes if each.calls and each.ref.side is Side.HOST), None
+        )
         if ref is None:
             return None
         now = self._clock()

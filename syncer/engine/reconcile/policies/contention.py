@@ -76,7 +76,12 @@ class Contention:
     """The recent changes of a pair, and the frozen fields of its objects."""
 
     def __init__(
-        self, rules: ContentionRules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
+        self,
+        rules: ContentionRules,
+        marks: Marks,
+        *,
+        clock: Callable[[], float],
+        utcnow: Callable[[], datetime],
     ) -> None:
         self.rules = rules
         self._marks = marks
@@ -101,9 +106,9 @@ class Contention:
         return self._without_frozen(planned, self._frozen_now(planned.ref))
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without fields that are frozen, or that it would set once too often; a revocation is whole.
+        """Return the write without fields that are frozen, or that it would set once too often.
 
-        The latter are frozen when the write is made (:meth:`freeze`).
+        The latter are frozen when the write is made (:meth:`freeze`). A revocation stays whole.
         """
         ref = planned.ref
         if ref not in self._past and (not self._frozen or ref not in self._frozen):
@@ -160,7 +165,10 @@ class Contention:
             for change in changes(call, planned.live, self._marks):
                 most = self._most(ref, change.path)
                 # The cheaper count of all changes of the field comes first.
-                if past[::WIDTH].count(hash(change.path)) >= most and _times(past, change, begin) >= most:
+                if (
+                    past[::WIDTH].count(hash(change.path)) >= most
+                    and _times(past, change, begin) >= most
+                ):
                     ends = written(self._utcnow() + timedelta(seconds=self.rules.thaw))
                     yield Frozen(ref, change.path, request, change.ours, until, ends)
 
@@ -230,7 +238,9 @@ class Contention:
         ended = {path: one for path, one in frozen.items() if one.ours == GONE}
         if ended:
             self._frozen[ref] = ended
-        if not (changed and self.is_on and live is not None and self._marks.cluster in labels_of(live)):
+        if not (
+            changed and self.is_on and live is not None and self._marks.cluster in labels_of(live)
+        ):
             return
 
         now = self._clock()
@@ -265,7 +275,12 @@ class Contention:
     def frozen(self) -> list[Frozen]:
         """Return the frozen fields. Thread-safe."""
         now = self._clock()
-        return [one for fields in list(self._frozen.values()) for one in list(fields.values()) if one.until > now]
+        return [
+            one
+            for fields in list(self._frozen.values())
+            for one in list(fields.values())
+            if one.until > now
+        ]
 
     def counted(self) -> Mapping[tuple[str, ...], int]:
         """Count how often fields were frozen, by syncer."""
@@ -345,12 +360,18 @@ def _others(past: "array[int]", path: Path) -> "array[int]":
 def _reason(one: Frozen, among: Iterable[Frozen]) -> str:
     """Return the sentence about a field and those that are frozen for the same reason."""
     side, resource, _ = one.ref
-    end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
+    thaw = f"syncer thaw {one.request.syncer} {one.request.key}"
+    end = f"frozen until {one.ends}; to try again now: {thaw}"
+    others = f"somebody else each time; {end}"
     if one.ours == GONE:
-        return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by somebody else each time; {end}"
+        return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by {others}"
     if not one.path:
-        return f"the {side} {resource.kind} is made by {FIELD_MANAGER} and deleted by somebody else each time; {end}"
-    alike = [each.field for each in among if each.path and (each.other, each.ends) == (one.other, one.ends)]
+        return f"the {side} {resource.kind} is made by {FIELD_MANAGER} and deleted by {others}"
+    alike = [
+        each.field
+        for each in among
+        if each.path and (each.other, each.ends) == (one.other, one.ends)
+    ]
     flips = "flips" if len(alike) == 1 else "flip"
     who = f"{FIELD_MANAGER} and {one.other or 'somebody else'} write"
     return f"{', '.join(alike)} of the {side} {resource.kind} {flips} between what {who}; {end}"

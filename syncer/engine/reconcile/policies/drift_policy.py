@@ -55,7 +55,10 @@ class DriftPolicy:
         return classes
 
     def drop_tolerated(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without the changes that a drift policy leaves alone; a revocation repairs no drift."""
+        """Return the write without the changes that a drift policy leaves alone.
+
+        A revocation repairs no drift.
+        """
         if planned.live is None or planned.write.revokes:
             return planned
         lenient = self.lenient(request.syncer)
@@ -67,10 +70,14 @@ class DriftPolicy:
         if write.verb in (Verb.APPLY, Verb.CONDITIONS):
             self._wanted[planned.ref] = _hash(write)
 
-    def _left(self, planned: PlannedWrite, live: Obj, lenient: frozenset[DriftClass]) -> Iterator[Call]:
+    def _left(
+        self, planned: PlannedWrite, live: Obj, lenient: frozenset[DriftClass]
+    ) -> Iterator[Call]:
         for call in planned.calls:
             is_patch = call.kind in _PATCHES
-            if not is_patch or not self._wanted_before(planned.write, call, ref=planned.ref, live=live):
+            if not is_patch or not self._wanted_before(
+                planned.write, call, ref=planned.ref, live=live
+            ):
                 yield call
                 continue
             body = _without(call, lenient)
@@ -86,16 +93,24 @@ class DriftPolicy:
 
 
 def _hash(write: Write) -> str:
-    metadata = {name: value for name, value in write.obj["metadata"].items() if name != "resourceVersion"}
+    metadata = {
+        name: value for name, value in write.obj["metadata"].items() if name != "resourceVersion"
+    }
     return digest({**write.obj, "metadata": metadata})
 
 
 def _without(call: Call, lenient: frozenset[DriftClass]) -> Obj | None:
     """Return a patch without fields of these classes; None if nothing is left."""
-    kept = {name: part for name, part in call.body.items() if name == "metadata" or _class_of(name) not in lenient}
+    kept = {
+        name: part
+        for name, part in call.body.items()
+        if name == "metadata" or _class_of(name) not in lenient
+    }
     metadata = kept["metadata"]
     if "metadata" in lenient:
-        metadata = {name: part for name, part in metadata.items() if name not in ("labels", "annotations")}
+        metadata = {
+            name: part for name, part in metadata.items() if name not in ("labels", "annotations")
+        }
     left = {**kept, "metadata": metadata}
     return left if patch_of(left) else None
 

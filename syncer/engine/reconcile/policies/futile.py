@@ -1,7 +1,9 @@
-"""What an API server makes of a value that we send, where it stores another one, is learned from its answer: the
-value isn't sent again over what became of it.
+"""What an API server makes of a value that we send, where it stores another one.
 
-Schemas drop fields, webhooks rewrite values. Once in a while such a value is sent again, as either may have changed.
+It is learned from the server's answer: the value isn't sent again over what became of it.
+
+Schemas drop fields, webhooks rewrite values. Once in a while such a value is sent again, as either
+may have changed.
 """
 
 from collections.abc import Callable
@@ -14,11 +16,10 @@ from syncer.api.objects import Obj, ObjectRef, SyncRequest
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, Path, changes, unmet, without
 from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
+from syncer.remembered import REMEMBERED
 
 #: Seconds until a value that was rewritten is sent again.
 AGAIN_SECONDS = 600.0
-#: Objects of which it is remembered; the oldest are forgotten.
-REMEMBERED = 4096
 #: Fields of an object of which it is remembered; the oldest are forgotten.
 MOST_FIELDS = 2 * FIELDS
 
@@ -38,10 +39,12 @@ class FutilePatches:
         self._marks = marks
         self._clock = clock
         #: By object, and by the operation and path of a field.
-        self._known: LRUCache[ObjectRef, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
+        self._known: LRUCache[ObjectRef, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(
+            REMEMBERED
+        )
 
     def drop_futile(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without the fields that are as the API server makes them of what they are to be."""
+        """Return the write without the fields that are what the API server makes of ours."""
         known = self._known.get(planned.ref) if self._known and planned.live is not None else None
         if known is None:
             return planned
@@ -74,7 +77,11 @@ class FutilePatches:
         else:
             found = changes(call, reply, self._marks)
         ended = self._clock() + AGAIN_SECONDS
-        new = {(kind, path): _Rewritten(ours, theirs, ended) for path, ours, theirs in found if ours != theirs}
+        new = {
+            (kind, path): _Rewritten(ours, theirs, ended)
+            for path, ours, theirs in found
+            if ours != theirs
+        }
         if call.kind is not Operation.CREATE and self._known:
             new = {**self._known.get(ref, {}), **new}
         if new:

@@ -26,20 +26,21 @@ class HostNamespaces:
         self._fixed = settings.names.host_namespaces()
 
     def forbids(self, namespace: str) -> str:
-        """Return why copies are never written to a namespace; ``""`` if they are once it is ready."""
+        """Return why a namespace never gets copies; ``""`` if it does once it is ready."""
         if self._fixed is not None:
             return "" if namespace in self._fixed else "no name leads there"
         if namespace in self._settings.namespaces:
             return ""
         key = Key("", namespace)
         if is_built_in(namespace) and self._settings.names.to_virtual(NAMESPACES, key) == key:
-            return "every cluster has one of this name for itself. An operator can list it in names.namespaces"
+            why = "every cluster has one of this name for itself"
+            return f"{why}. An operator can list it in names.namespaces"
         if not self._informers.has(Side.HOST, NAMESPACES):
             return "Namespaces aren't synced. An operator can list it in names.namespaces"
         return ""
 
     def lacks(self, namespace: str) -> str:
-        """Return what a namespace still lacks before copies are written to it; ``""`` if nothing."""
+        """Return what a namespace lacks before copies are written to it; ``""`` if nothing."""
         if self._is_given(namespace):
             return ""
         found = self._informers.get(Side.HOST, NAMESPACES, Key("", namespace))
@@ -63,7 +64,9 @@ class HostNamespaces:
 
     def is_ours(self, namespace: Obj) -> bool:
         """Return True if a host namespace was made for the virtual cluster."""
-        return self._settings.marks.is_ours(namespace, cluster=self._settings.identity, resource=NAMESPACES)
+        return self._settings.marks.is_ours(
+            namespace, cluster=self._settings.identity, resource=NAMESPACES
+        )
 
     def _is_given(self, namespace: str) -> bool:
         """Return True if it needs no mark of ours: the translator or the configuration names it."""
@@ -82,9 +85,18 @@ class HostNamespaces:
         for write in withheld:
             namespace = write.obj["metadata"].get("namespace", "")
             if why := self.forbids(namespace):
-                if resource == SERVICE_ACCOUNTS:  # each namespace has one, which nobody has asked for
-                    return replace(decision, writes=(), outcome=Outcome.SKIPPED, reason=f"its host namespace: {why}")
-                raise Refused(f"nothing of its namespace is synced: {why}", reason="NamespaceRefused")
+                if (
+                    resource == SERVICE_ACCOUNTS
+                ):  # each namespace has one, which nobody has asked for
+                    return replace(
+                        decision,
+                        writes=(),
+                        outcome=Outcome.SKIPPED,
+                        reason=f"its host namespace: {why}",
+                    )
+                raise Refused(
+                    f"nothing of its namespace is synced: {why}", reason="NamespaceRefused"
+                )
             if why := self.lacks(namespace):
                 others = tuple(each for each in decision.writes if each not in withheld)
                 on = ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
@@ -111,7 +123,10 @@ class HostNamespaces:
         if not resource.namespaced or (self._fixed is None and write.verb is Verb.DELETE):
             return
         if why := self.forbids(namespace) or self.lacks(namespace):
-            raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to: {why}")
+            raise Refused(
+                f"the host namespace {namespace} is not one that this virtual cluster may write to:"
+                f" {why}"
+            )
 
     def _puts(self, write: Write, resource: Resource) -> bool:
         wanted = write.resource or resource

@@ -44,7 +44,9 @@ class Ownership:
         """
         virtual = observed.virtual
         host = observed.host
-        if virtual is None or self.marks.is_from_here(virtual, cluster=observed.ctx.settings.identity):
+        if virtual is None or self.marks.is_from_here(
+            virtual, cluster=observed.ctx.settings.identity
+        ):
             return decision  # the object came from the host
         if self.authority.owners or self.keeps_base:
             decision = self._owned(observed.ctx, decision, virtual, host)
@@ -67,7 +69,9 @@ class Ownership:
         )
         writes: list[Write] = []
         for write in ruling.decision.writes:
-            is_copy = write.side is Side.HOST and write.verb is Verb.APPLY and write.resource is None
+            is_copy = (
+                write.side is Side.HOST and write.verb is Verb.APPLY and write.resource is None
+            )
             if is_copy and self.keeps_base:
                 base = Base(want_of(write, virtual, self.marks), ruling.kept, ups)
                 write = replace(write, obj=self._with_base(write.obj, base))
@@ -91,8 +95,11 @@ class Ownership:
         result = written(obj, base, self.marks)
         size = len(result["metadata"]["annotations"][self.marks.base])
         if size > LARGEST_BASE:
-            why = f"its fields that both sides own are too many to be remembered ({size} bytes, at most {LARGEST_BASE})"
-            raise Refused(f"{why}; leave some out of the authority of this kind", reason="TooManyFields")
+            bytes_taken = f"{size} bytes, at most {LARGEST_BASE}"
+            why = f"its fields that both sides own are too many to be remembered ({bytes_taken})"
+            raise Refused(
+                f"{why}; leave some out of the authority of this kind", reason="TooManyFields"
+            )
         return result
 
 
@@ -105,14 +112,19 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
     policy = config.on_host_deletion if direction.remakes else "recreate"
     deletions = None
     if policy != "recreate":
-        deletions = Deletions(policy, syncer.section, settings.marks, outlasts_mark=direction.outlasts_mark)
+        deletions = Deletions(
+            policy, syncer.section, settings.marks, outlasts_mark=direction.outlasts_mark
+        )
     if not (authority.owners or keeps_base or deletions):
         return None
     return Ownership(syncer, settings.marks, authority, keeps_base, deletions)
 
 
 def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:
-    """Return the base of shared fields: values that went up and that the copy doesn't record yet win."""
+    """Return the base of shared fields.
+
+    Values that went up and that the copy doesn't record yet win.
+    """
     if on_host is None:
         return None
     return _laid(on_host.both, _pending(on_host, risen))

@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterable
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, wait
-from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.objects import (
+    Key,
+    Obj,
+    ObjectRef,
+    Side,
+    SyncRequest,
+    annotations_of,
+    is_deleting,
+    key_of,
+    uid_of,
+)
 from syncer.api.sources import Source
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.stores.identity import NOTE_KEY
@@ -111,7 +121,9 @@ class Pause:
         if virtual is None and host is None and not observed.controller.direction.fakes:
             return None
         if host is not None and self.holds(host):
-            decision = self._wait(ObjectRef(Side.HOST, observed.controller.syncer.host_resource, key_of(host)))
+            decision = self._wait(
+                ObjectRef(Side.HOST, observed.controller.syncer.host_resource, key_of(host))
+            )
             if self._has_ended(observed):
                 self.kept[observed.request] = decision.reason
             return decision
@@ -131,8 +143,8 @@ class Pause:
         if self.is_on:
             return self._wait(_NOTE)
         if syncer.name in self.syncers:
-            why = f"paused: take {syncer.name} out of the annotation {self._marks.paused} of {_NOTE} to go on"
-            return wait(why, on=(_NOTE,))
+            note = f"the annotation {self._marks.paused} of {_NOTE}"
+            return wait(f"paused: take {syncer.name} out of {note} to go on", on=(_NOTE,))
         if observed.virtual is not None and self._mark_of(observed.virtual) == YES:
             return self._wait(ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if request.key.namespace in self._paused_namespaces:
@@ -140,7 +152,7 @@ class Pause:
         return None
 
     def _has_ended(self, observed: Observed) -> bool:
-        """Return True if the original's end is that of its copy, or the copy is that of an earlier object."""
+        """Return True if the original ends with its copy, or the copy is of an earlier object."""
         virtual = observed.virtual
         host = observed.host
         direction = observed.controller.direction
@@ -154,7 +166,9 @@ class Pause:
 
     def _wait(self, by: ObjectRef) -> Decision:
         """Return a wait until the mark is removed."""
-        return wait(f"paused: remove the annotation {self._marks.paused} from {by} to go on", on=(by,))
+        return wait(
+            f"paused: remove the annotation {self._marks.paused} from {by} to go on", on=(by,)
+        )
 
     def _mark_of(self, obj: Obj) -> str:
         """Return the mark, ``""`` if there is none."""

@@ -1,4 +1,7 @@
-"""A copy at another key than its virtual key translates to is left alone: the name translator was changed."""
+"""A copy at another key than its virtual key translates to is left alone.
+
+The name translator was changed.
+"""
 
 from syncer.api.decision import Decision, skip
 from syncer.api.errors import Refused
@@ -19,7 +22,8 @@ def refuse_other_key(observed: Observed) -> Decision | None:
         return skip("the copy at another place is gone")
     host_key = observed.ctx.host_key(request.key)
     raise Refused(
-        f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
-        f" which is now translated to {host_key}; set names.translator back, or delete it by hand",
+        f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of"
+        f" {request.key}, which is now translated to {host_key};"
+        " set names.translator back, or delete it by hand",
         reason="NameCollision",
     )

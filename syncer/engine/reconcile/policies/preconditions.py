@@ -1,7 +1,8 @@
-"""Preconditions for deletions that follow from a missing object; the live API server must confirm them.
+"""Preconditions for deletions that follow from a missing object.
 
-The cache may be stale: an object that is missing there, and whose deletion no watch reported, may
-exist. A final status can't be taken back, so it is always confirmed.
+The live API server must confirm them, as the cache may be stale: an object that is missing there,
+and whose deletion no watch reported, may exist. A final status can't be taken back, so it is always
+confirmed.
 """
 
 from dataclasses import replace
@@ -44,7 +45,11 @@ def _with_origin(observed: Observed, write: Write) -> Write:
     An object that merely left the selection is added to the cache, and decided about as it is.
     """
     host = observed.controller.host
-    if not observed.controller.direction.comes_up or write.side is Side.HOST or observed.host is not None:
+    if (
+        not observed.controller.direction.comes_up
+        or write.side is Side.HOST
+        or observed.host is not None
+    ):
         return write
     assert host is not None, "what comes up is watched on the host"
     if observed.host_key in host or (host.saw_go(observed.host_key) and not was_just_listed(host)):
@@ -60,7 +65,7 @@ def _ref(observed: Observed, side: Side) -> ObjectRef:
 
 
 def _saw_go(observed: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
-    """Return True if a watch reported the deletion of exactly the object that the write follows from."""
+    """Return True if a watch reported the deletion of the object that the write follows from."""
     store: SideInformer | None = observed.controller.store(side)
     if store is None:
         return True

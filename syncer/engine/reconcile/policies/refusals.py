@@ -1,7 +1,7 @@
 """A merge into a subresource that the API server refused is not sent again for some minutes.
 
-Such a refusal must not hold up the rest of the object, whose request therefore isn't parked. A tenant
-who changes the fields makes another merge of it, which is sent at once.
+Such a refusal must not hold up the rest of the object, whose request therefore isn't parked. A
+tenant who changes the fields makes another merge of it, which is sent at once.
 """
 
 from collections.abc import Callable
@@ -47,9 +47,14 @@ class Refusals:
         return planned._replace(calls=(), refused=PostponedFields(known.why, left, new=False))
 
     def note(self, planned: PlannedWrite, error: Exception) -> PostponedFields:
-        """Record that a merge was refused, and return the report about it; the error itself is the news."""
+        """Record that a merge was refused, and return the report about it.
+
+        The error itself is the news.
+        """
         why = shortened(f"{planned.ref.resource}/{planned.write.subresource} is refused: {error}")
-        self._known[planned.ref, _hash(planned.write)] = _Refusal(why, self._clock() + AGAIN_SECONDS)
+        self._known[planned.ref, _hash(planned.write)] = _Refusal(
+            why, self._clock() + AGAIN_SECONDS
+        )
         return PostponedFields(why, AGAIN_SECONDS, new=False)
 
 

@@ -1,4 +1,4 @@
-"""Revocation: what a copy gives to the tenant, and is no longer allowed, is taken out of it before all else.
+"""Revocation: what a copy gives to the tenant, and is no longer allowed, is taken out first.
 
 It is judged from the copy and the configuration alone, so nothing that a tenant does to the virtual
 object delays it: a pause, an exclusion, a refusal, a size, contents that can't be read. Only the
@@ -11,7 +11,16 @@ from dataclasses import replace
 
 from syncer.api.decision import Decision, Precondition, Verb, Warned, Write
 from syncer.api.errors import Refused
-from syncer.api.objects import Obj, ObjectRef, Side, annotations_of, is_deleting, key_of, labels_of, uid_of
+from syncer.api.objects import (
+    Obj,
+    ObjectRef,
+    Side,
+    annotations_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    uid_of,
+)
 from syncer.api.optional_roles import Grants
 from syncer.api.paths import EACH, Steps, path_steps
 from syncer.engine.reconcile.calls import fields_before
@@ -32,7 +41,9 @@ class Revocation:
     ``is_paused`` returns True for a copy that the host's operator has paused.
     """
 
-    def __init__(self, controller: BoundSyncer, patcher: Patcher, is_paused: Callable[[Obj], bool]) -> None:
+    def __init__(
+        self, controller: BoundSyncer, patcher: Patcher, is_paused: Callable[[Obj], bool]
+    ) -> None:
         syncer = controller.syncer
         self._syncer = syncer if isinstance(syncer, Grants) else None
         self._patcher = patcher
@@ -47,17 +58,25 @@ class Revocation:
             self._is_rewritten = any(_rewritten(controller, grants))
 
     def revoked(self, observed: Observed) -> Decision | None:
-        """Return the decision that takes it out of the copy, or deletes the copy; None if all is granted.
+        """Return the decision that takes it out of the copy, or deletes the copy.
 
-        A copy without contents, as it can't be read, is deleted. So is that of an original that can't be
-        read, and isn't selected.
+        None if all is granted.
+
+        A copy without contents, as it can't be read, is deleted. So is that of an original that
+        can't be read, and isn't selected.
         """
         host = observed.host
-        if host is None or self._is_paused(host) or not observed.controller.direction.is_real(observed.ctx, host):
+        if (
+            host is None
+            or self._is_paused(host)
+            or not observed.controller.direction.is_real(observed.ctx, host)
+        ):
             return None
         if observed.error is not None and not _is_selected(observed):
             section = f"sync.{observed.controller.syncer.section}.selector"
-            return _deleted(observed, host, f"the labels of the original are not those of {section}")
+            return _deleted(
+                observed, host, f"the labels of the original are not those of {section}"
+            )
         if self._syncer is None:
             return None
         if observed.unreadable_host:
@@ -72,7 +91,11 @@ class Revocation:
         if left is None:
             if self._is_rewritten:
                 return None
-            return _deleted(observed, host, "its copy on the host grants access that this virtual cluster may not have")
+            return _deleted(
+                observed,
+                host,
+                "its copy on the host grants access that this virtual cluster may not have",
+            )
 
         decision = Decision()
         if left is not host and left != host:
@@ -84,10 +107,10 @@ class Revocation:
         return replace(decision, is_step=True) if decision.writes else None
 
     def _taken_out(self, observed: Observed, host: Obj, left: Obj) -> Decision:
-        """Return the decision that leaves of a copy what is granted, with the operator's own patches, which may put in
-        what a tenant may not have.
+        """Return the decision that leaves of a copy what is granted.
 
-        Where they can't be applied, nothing is put in.
+        The operator's own patches are applied, and may put in what a tenant may not have. Where
+        they can't be applied, nothing is put in.
         """
         for path in self._operators:
             value = at(host, path)
@@ -96,23 +119,28 @@ class Revocation:
             elif at(left, path) is not MISSING:
                 left = removed(left, path)
         parts = ", ".join(_parts(left, host))
-        why = f"its copy on the host had what this virtual cluster may no longer have, in {parts}: it was taken out"
+        had = "its copy on the host had what this virtual cluster may no longer have"
+        why = f"{had}, in {parts}: it was taken out"
         write = Write(Side.HOST, Verb.REVOKE, left, revokes=True)
         decision = Decision((write,), why, warning=Warned(EVENT, why))
         with suppress(Refused):
-            decision = self._patcher.apply(decision, ctx=observed.ctx, virtual=observed.virtual, host=host)
+            decision = self._patcher.apply(
+                decision, ctx=observed.ctx, virtual=observed.virtual, host=host
+            )
         [write] = decision.writes
         for path in self._fixed:
             if not same(at(write.obj, path), at(host, path)):
-                why = f"its copy on the host has what this virtual cluster may no longer have, in {'.'.join(path)}"
-                return _deleted(observed, host, f"{why}, which can't be taken out")
+                has = "its copy on the host has what this virtual cluster may no longer have"
+                why = f"{has}, in {'.'.join(path)}, which can't be taken out"
+                return _deleted(observed, host, why)
         return decision
 
 
 def _rewritten(controller: BoundSyncer, grants: Iterable[Steps]) -> Iterable[Steps]:
-    """Yield the paths of these grants that patches of the operator's rewrite, each up to the first list in it.
+    """Yield the paths of these grants that patches of the operator's rewrite.
 
-    What they add is added again to what is granted; what they make of another value can't be judged by it.
+    Each ends at the first list in it. What they add is added again to what is granted; what they
+    make of another value can't be judged by it.
     """
     for patch in controller.config.patches.down:
         if patch.op in ("add", "test"):
@@ -127,7 +155,10 @@ def _rewritten(controller: BoundSyncer, grants: Iterable[Steps]) -> Iterable[Ste
 
 
 def _is_selected(observed: Observed) -> bool:
-    """Return True unless the labels of an original that can't be read show that its kind's selector leaves it out."""
+    """Return True unless its kind's selector leaves out an original that can't be read.
+
+    The labels of such an original are known.
+    """
     controller = observed.controller
     selector = controller.config.selector
     if not selector.narrows or controller.virtual is None:
@@ -137,7 +168,7 @@ def _is_selected(observed: Observed) -> bool:
 
 
 def _crossing(observed: Observed, host: Obj) -> Obj:
-    """Return a copy without the labels and annotations that we have set, and that may no longer cross."""
+    """Return a copy without labels and annotations of ours that may no longer cross."""
     ctx = observed.ctx
     metadata = host["metadata"]
     ours = fields_before(host, ctx.marks).get("metadata") or {}
@@ -150,16 +181,23 @@ def _crossing(observed: Observed, host: Obj) -> Obj:
         gone = [
             name
             for name in names
-            if name in there and not ctx.metadata.crosses(part, name) and not ctx.marks.is_mark(name)
+            if name in there
+            and not ctx.metadata.crosses(part, name)
+            and not ctx.marks.is_mark(name)
         ]
         if gone:
-            left = {**left, part: {name: value for name, value in there.items() if name not in gone}}
+            left = {
+                **left,
+                part: {name: value for name, value in there.items() if name not in gone},
+            }
     return host if left is metadata else {**host, "metadata": left}
 
 
 def _revoking(decision: Decision) -> Decision:
     """Return a decision of which no policy holds back the writes."""
-    return replace(decision, writes=tuple([replace(write, revokes=True) for write in decision.writes]))
+    return replace(
+        decision, writes=tuple([replace(write, revokes=True) for write in decision.writes])
+    )
 
 
 def _deleted(observed: Observed, host: Obj, why: str) -> Decision:
@@ -172,6 +210,10 @@ def _deleted(observed: Observed, host: Obj, why: str) -> Decision:
 
 def _parts(left: Obj, host: Obj) -> list[str]:
     """Return the names of the fields, and of labels and annotations, that differ."""
-    parts = {name for name in left.keys() | host.keys() if name != "metadata" and left.get(name) != host.get(name)}
+    parts = {
+        name
+        for name in left.keys() | host.keys()
+        if name != "metadata" and left.get(name) != host.get(name)
+    }
     of_metadata = {"labels": labels_of, "annotations": annotations_of}
     return sorted(parts | {name for name, part in of_metadata.items() if part(left) != part(host)})

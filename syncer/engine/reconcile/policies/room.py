@@ -1,6 +1,8 @@
-"""Room for large objects: what is decoded and sent for all workers together is bounded, so a large plan may wait.
+"""Room for large objects: what is decoded and sent for all workers together is bounded.
 
-The queue counts the bytes of each virtual cluster, and hands a request that waits out again once there is room.
+So a large plan may wait.
+The queue counts the bytes of each virtual cluster, and hands a request that waits out again once
+there is room.
 """
 
 from collections.abc import Callable
@@ -11,12 +13,20 @@ from syncer.engine.reconcile.plan import Deferred, Plan
 
 #: Bytes of objects that aren't weighed, as those of all workers together are few.
 SMALL = 8 << 10
+#: Bytes that an object in work takes for each of its JSON: a Pod with 256 KiB of variables takes 2
+#: MB while its copy is created.
+DECODED_OVERHEAD = 8
 #: The reason of a large request that waits for room.
-TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
+TOO_HEAVY = (
+    "other large objects of this virtual cluster are worked on first, as they take much memory"
+)
 
 
 class Room:
-    """The room of the queue, whose ``may_hold`` returns True if a request may hold objects of so many bytes of JSON."""
+    """The room of the queue.
+
+    Its ``may_hold`` returns True if a request may take so many bytes.
+    """
 
     def __init__(self, may_hold: Callable[[SyncRequest, int], bool]) -> None:
         self._may_hold = may_hold
@@ -29,13 +39,16 @@ class Room:
         size = 0
         observed = plan.observed
         controller = observed.controller
-        for store, key in ((controller.virtual, observed.request.key), (controller.host, observed.host_key)):
+        for store, key in (
+            (controller.virtual, observed.request.key),
+            (controller.host, observed.host_key),
+        ):
             if store is not None and (entry := store.entry(key)) is not None:
                 size += entry.size
         for planned in plan.writes:
             for call in planned.calls:
                 if call.kind is Operation.CREATE:
                     size += call.size
-        if size <= SMALL or self._may_hold(observed.request, size):
+        if size <= SMALL or self._may_hold(observed.request, size * DECODED_OVERHEAD):
             return None
         return Deferred(TOO_HEAVY)

@@ -38,7 +38,9 @@ def _only_if_unchanged(observed: Observed, decision: Decision) -> Decision:
     virtual = observed.virtual
     assert virtual is not None
     ref = ObjectRef(Side.VIRTUAL, observed.controller.syncer.resource, observed.request.key)
-    unchanged = Precondition(ref, uid_of(virtual), version=virtual["metadata"].get("resourceVersion", ""))
+    unchanged = Precondition(
+        ref, uid_of(virtual), version=virtual["metadata"].get("resourceVersion", "")
+    )
     writes = []
     for write in decision.writes:
         is_deletion = write.verb is Verb.DELETE

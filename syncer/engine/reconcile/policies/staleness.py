@@ -24,7 +24,10 @@ def was_just_listed(store: SideInformer) -> bool:
 
 
 def guard_pod_start(observed: Observed, decision: Decision) -> Decision:
-    """Create a Pod only if the live virtual Pod is unchanged: a finished one would run a second time."""
+    """Create a Pod only if the live virtual Pod is unchanged.
+
+    A finished one would run a second time.
+    """
     virtual = observed.virtual
     if observed.host is not None or virtual is None or not decision.writes or _doubt(observed) <= 0:
         return decision
@@ -45,7 +48,10 @@ def delay_unconfirmed_deletions(observed: Observed, decision: Decision) -> Decis
     left = _doubt(observed)
     if left <= 0:
         return decision
-    return wait(f"{decision.reason}, as it was listed a moment ago; that may be old", after=max(left, LEAST_WAIT))
+    return wait(
+        f"{decision.reason}, as it was listed a moment ago; that may be old",
+        after=max(left, LEAST_WAIT),
+    )
 
 
 def _doubt(observed: Observed) -> float:
@@ -55,7 +61,10 @@ def _doubt(observed: Observed) -> float:
 
 
 def _is_unconfirmed(observed: Observed, write: Write) -> bool:
-    """Return True if a deletion follows neither from the other object's deletion nor from a precondition."""
+    """Return True if a deletion has no confirmed cause.
+
+    The other object's deletion is one, and a precondition confirms the cause itself.
+    """
     if write.verb is not Verb.DELETE or is_deleting(write.obj):
         return False
     if observed.controller.direction.fakes and observed.host is None:
@@ -63,7 +72,9 @@ def _is_unconfirmed(observed: Observed, write: Write) -> bool:
     if write.precondition is not None:
         return False
     other = observed.on(write.side.other)
-    is_cause = other is not None and is_deleting(other) and not observed.controller.direction.outlasts_mark
+    is_cause = (
+        other is not None and is_deleting(other) and not observed.controller.direction.outlasts_mark
+    )
     return other is not None and not is_cause
 
 
@@ -71,6 +82,8 @@ def _stores(observed: Observed) -> Iterable[SideInformer]:
     """Return the stores that a decision may be made from."""
     controller = observed.controller
     view = controller.view
-    users = view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
+    users = (
+        view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
+    )
     copies = view.copies() if controller.syncer.reads_copies else ()
     return (*controller.stores, *controller.extras, *copies, *users)

@@ -1,4 +1,6 @@
-"""The pace of writes: a tenant who changes an object again and again costs the host two writes a second.
+"""The pace of writes.
+
+A tenant who changes an object again and again costs the host two writes a second.
 
 A write of a quiet object is never delayed, and neither is the second one, as objects are often
 changed, or deleted and made again, just after they were made. Further changes are collected, and
@@ -42,15 +44,17 @@ class WritePace:
     def admit(self, plan: Plan, written_from: str | None) -> Deferred | None:
         """Defer a plan while its writes would be too many within a second.
 
-        If its own request has just written from the same original, the syncer is never content with our writes, so
-        the request backs off.
+        If its own request has just written from the same original, the syncer is never content with
+        our writes, so the request backs off.
         """
         seconds = 0.0
         for planned in plan.writes:
             if planned.calls:
                 times = self._recent.get(planned.ref) or self._earlier.get(planned.ref)
                 if times:
-                    seconds = max(seconds, times[len(planned.calls) >= MOST] + WINDOW - self._clock())
+                    seconds = max(
+                        seconds, times[len(planned.calls) >= MOST] + WINDOW - self._clock()
+                    )
         if seconds <= 0:
             return None
         return Deferred(PACED, seconds, backs_off=written_from == plan.original)

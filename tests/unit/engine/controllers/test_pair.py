@@ -148,7 +148,7 @@ def test_host_object_that_is_not_ours_wakes_no_request() -> None:
     assert queue.taken() == []
 
 
-def test_copy_at_another_place_is_asked_about_by_both_keys() -> None:
+def test_copy_with_another_name_is_requested_by_both_keys() -> None:
     made, queue = wired(Widgets())
     stray = copy_of(virtual())
     stray["metadata"] |= {"name": "old-name"}
@@ -358,7 +358,7 @@ class Unplaced(Widgets):
         raise Refused("no room for the suffix")
 
 
-def test_name_without_a_place_on_the_host_is_gone_with_its_virtual_object_and_leads_to_no_copy_of_another() -> None:
+def test_request_without_a_host_key_is_gone_with_its_virtual_object() -> None:
     made, _ = wired(Unplaced())
     show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"namespace": WEB.namespace, "name": WEB.name}}))
     assert made.is_gone(request("widgets"))

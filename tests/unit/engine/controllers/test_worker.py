@@ -40,10 +40,11 @@ from syncer.api import (
 )
 from syncer.engine.controllers.builder import leave
 from syncer.engine.controllers.request_status import RequestState
-from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, ROUNDS
+from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, ROUNDS
 from syncer.engine.reconcile.policies.write_pace import PACED, WritePace
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import configmap, secret
+from syncer.translate.messages import LONGEST_LABEL_QUOTE
 
 
 class Merging(Maps):
@@ -183,7 +184,7 @@ def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
         assert bench.events == [
             RecordedEvent("NotCopied", f"{output}metadata.annotations[eks.amazonaws.com/00]", None),
             RecordedEvent("NotCopied", f"{output}{first} and 2 more", None),
-            RecordedEvent("NotCopied", output + f"metadata.annotations[{long}"[:NAMED_LENGTH] + "…", None),
+            RecordedEvent("NotCopied", output + f"metadata.annotations[{long}"[:LONGEST_LABEL_QUOTE] + "…", None),
         ]
 
     play(scenario)

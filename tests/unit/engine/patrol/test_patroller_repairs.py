@@ -69,7 +69,7 @@ def test_policy_of_another_class_changes_nothing() -> None:
         pytest.param("abc", "report", "reported", id="too many, which are not repaired"),
     ],
 )
-def test_orphans_that_are_too_many_are_held(lost: str, policy: str, outcome: str) -> None:
+def test_too_many_orphans_are_stopped(lost: str, policy: str, outcome: str) -> None:
     async def scenario(bench: Bench) -> None:
         bench.lose(lost)
         scan = await bench.scan()
@@ -84,7 +84,7 @@ def test_orphans_that_are_too_many_are_held(lost: str, policy: str, outcome: str
     play(scenario, breaker={"count": 2, "percent": 50}, drift={"orphan": policy})
 
 
-def test_held_orphan_is_verified_although_its_request_is_parked_and_is_repaired_once_confirmed() -> None:
+def test_stopped_orphan_of_a_parked_request_is_verified_and_repaired_once_confirmed() -> None:
     async def scenario(bench: Bench) -> None:
         bench.lose("abc")
         await bench.scan()
@@ -97,7 +97,7 @@ def test_held_orphan_is_verified_although_its_request_is_parked_and_is_repaired_
     play(scenario, breaker={"count": 2, "percent": 50})
 
 
-def test_many_orphans_are_found_and_held_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_orphans_are_found_and_stopped_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(bench: Bench) -> None:
         lost = [configmap(f"x{number}") for number in range(300)]
         bench.world.given(host=[host_copy(one) for one in lost])
@@ -121,7 +121,7 @@ def test_many_orphans_are_found_and_held_in_steps(monkeypatch: pytest.MonkeyPatc
     play(scenario, breaker={"count": 2, "percent": 50})
 
 
-def test_other_drift_is_repaired_while_orphans_are_held() -> None:
+def test_other_drift_is_repaired_while_orphans_are_stopped() -> None:
     async def scenario(bench: Bench) -> None:
         bench.lose("abc")
         bench.edit("d")

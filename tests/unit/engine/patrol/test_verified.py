@@ -23,10 +23,10 @@ class Patrolled:
 
     def look(self, *, everything: bool = False, right: bool = True) -> tuple[list[str], int]:
         """Return the requests to look at, which are found right, and how many are passed over."""
-        found = list(self.verified.look(everything=everything))
+        found = list(self.verified.changed(everything=everything))
         requests = [request for request in found if request is not None]
         for request in requests if right else ():
-            self.verified.right(request)
+            self.verified.add(request)
         return sorted(f"{one.key} {one.host_key or ''}".strip() for one in requests), found.count(None)
 
 
@@ -51,7 +51,7 @@ def test_pair_that_was_not_in_step_is_never_skipped() -> None:
         assert found.look(right=False) == (["shop/a"], 0)
 
 
-def test_orphan_is_found_by_its_copy_and_a_copy_elsewhere_by_its_place() -> None:
+def test_orphan_is_found_by_its_copy_and_a_stray_copy_by_its_key() -> None:
     stray = merged(copies("a")[0], {"metadata": {"name": "elsewhere"}})
     mark = {"metadata": {"annotations": {"vsyncer.dev/host-name": "elsewhere"}}}
     found = Patrolled("configmaps", [configmap("a")], [*copies("a", "gone"), merged(stray, mark)])

@@ -337,23 +337,23 @@ def test_empty_value_equals_a_missing_one() -> None:
 
 
 def test_delete_is_of_exactly_this_object() -> None:
-    seen = stored(host())
-    [call] = calls(seen, seen, verb=Verb.DELETE)
-    assert call == Call(Operation.DELETE, seen)
-    assert calls(seen, None, verb=Verb.DELETE) == []
-    assert calls(seen, merged(seen, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
+    known = stored(host())
+    [call] = calls(known, known, verb=Verb.DELETE)
+    assert call == Call(Operation.DELETE, known)
+    assert calls(known, None, verb=Verb.DELETE) == []
+    assert calls(known, merged(known, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
 
 
 def test_final_status_is_set_before_the_deletion_over_the_version_that_was_seen() -> None:
-    seen = stored(host(status={"phase": "Running", "podIP": "10.0.0.3"}))
-    later = merged(seen, {"metadata": {"resourceVersion": "later"}})
-    first, second = calls(seen, later, verb=Verb.DELETE, final_status={"phase": "Failed"})
+    known = stored(host(status={"phase": "Running", "podIP": "10.0.0.3"}))
+    later = merged(known, {"metadata": {"resourceVersion": "later"}})
+    first, second = calls(known, later, verb=Verb.DELETE, final_status={"phase": "Failed"})
     assert first.kind is Operation.PATCH_STATUS
-    version = seen["metadata"].get("resourceVersion")
+    version = known["metadata"].get("resourceVersion")
     assert first.body["metadata"] == {"uid": "u1", "resourceVersion": version}
     assert first.body["status"] == {"phase": "Failed", "podIP": None}
-    assert second == Call(Operation.DELETE, seen)
-    [left] = calls(seen, seen, verb=Verb.DELETE, final_status=seen["status"])
+    assert second == Call(Operation.DELETE, known)
+    [left] = calls(known, known, verb=Verb.DELETE, final_status=known["status"])
     assert left == second
 
 

@@ -196,7 +196,7 @@ def test_host_object_comes_up_with_or_without_a_virtual_one() -> None:
 
 
 @pytest.mark.parametrize("syncer", [Reports(), KeptReports()])
-def test_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer) -> None:
+def test_tenants_own_object_of_the_same_name_is_left_alone(syncer: Syncer) -> None:
     with pytest.raises(Refused, match="the virtual cluster has a Widget shop/web that is not ours") as refused:
         ask(syncer, h=REPORT, v=virtual())
     assert refused.value.reason == "NameCollision"

@@ -8,15 +8,15 @@ from syncer.api import Obj, Resource, Side
 from syncer.api.decision import Token, Verb, Write
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.drift import (
-    Change,
     changed_by,
-    changes,
+    differences,
     drifts,
     is_hidden,
     other_owner,
     path_text,
     value_text,
 )
+from syncer.engine.reconcile.patch_fields import Change
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing.merge import merged
 from syncer.translate.three_way import ABSENT
@@ -89,13 +89,13 @@ def test_notes_are_drift_only_without_other_changes() -> None:
 
 @pytest.mark.parametrize("wanted", [[], [{"port": 80}, {"port": 81}], ["text"]])
 def test_list_with_other_elements_is_one_change(wanted: list[Any]) -> None:
-    assert list(changes({"spec": {"ports": wanted}}, LIVE)) == [
+    assert list(differences({"spec": {"ports": wanted}}, LIVE)) == [
         Change(("spec", "ports"), wanted, LIVE["spec"]["ports"])
     ]
 
 
 def test_null_for_a_missing_field_is_no_change() -> None:
-    assert list(changes({"spec": {"gone": None}}, LIVE)) == []
+    assert list(differences({"spec": {"gone": None}}, LIVE)) == []
 
 
 def test_other_owner_follows_from_the_uid_mark_of_both() -> None:

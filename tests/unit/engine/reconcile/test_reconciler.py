@@ -100,8 +100,8 @@ def test_object_with_too_many_parts_is_refused_before_any_other_policy_answers()
     world = shown(configmap("a", {f"k{number}": "" for number in range(MOST_PARTS)}), configmap("b"))
     reconciler, asked = world.pair.reconciler, list[Key]()
 
-    def answer(seen: Observed) -> Decision | None:
-        asked.append(seen.request.key)
+    def answer(observed: Observed) -> Decision | None:
+        asked.append(observed.request.key)
         return skip("it is paused")
 
     own = reconciler.pipelines["maps"]
@@ -118,11 +118,11 @@ def test_decision_instead_of_the_syncer_passes_the_policies_for_decisions(has_su
     world = shown(configmap("a", {"refused": ""}))
     reconciler = world.pair.reconciler
 
-    def marked(seen: Observed, decision: Decision) -> Decision:
+    def marked(observed: Observed, decision: Decision) -> Decision:
         return replace(decision, reason=f"{decision.reason}, and so on")
 
     own = reconciler.pipelines["maps"]
-    substitutes = (lambda seen: None, (lambda seen: skip("the host makes it") if has_substitute else None))
+    substitutes = (lambda observed: None, (lambda observed: skip("the host makes it") if has_substitute else None))
     requests = replace(own.requests, substitutes=substitutes, decisions=(marked,))
     reconciler.pipelines["maps"] = replace(own, requests=requests)
     if has_substitute:
@@ -171,7 +171,7 @@ def test_reads_exclude_those_of_requests_in_a_policy() -> None:
     world = shown(configmap("a"), configmap("b"))
     controller, reconciler = world.pair.controllers["maps"], world.pair.reconciler
 
-    def counting(seen: Any, decision: Decision) -> Decision:
+    def counting(observed: Any, decision: Decision) -> Decision:
         reconciler.scan(controller, request("b"))
         return decision
 

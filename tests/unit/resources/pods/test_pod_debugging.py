@@ -206,7 +206,7 @@ def test_copy_without_recorded_volumes_lends_none_of_them(world: World) -> None:
         {"resources": {"claims": [{"name": "gpu"}]}},
     ],
 )
-def test_pod_that_uses_what_it_does_not_have_is_refused(world: World, container: Obj) -> None:
+def test_pod_that_uses_parts_it_does_not_have_is_refused(world: World, container: Obj) -> None:
     """The host's admission could add a volume of that name, with contents of the host."""
     world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
     containers = [{"name": "app", "image": "i"}, {"name": "thief", "image": "i", **container}]

@@ -119,7 +119,7 @@ def test_tolerations_of_a_new_pod_are_bounded() -> None:
     assert refused.value.path == "spec.tolerations"
 
 
-def test_operator_places_pods() -> None:
+def test_operator_chooses_the_nodes_of_pods() -> None:
     own = {
         "nodeSelector": {"pool": "control-plane", "disk": "ssd"},
         "tolerations": [{"key": "a", "operator": "Exists"}],

@@ -81,7 +81,7 @@ def test_token_of_an_earlier_pod_of_this_name_is_not_taken(ready: World) -> None
     assert decided(ready).outcome is Outcome.PENDING
 
 
-def test_pod_that_is_held_by_gates_is_not_sent_yet(ready: World) -> None:
+def test_pod_with_scheduling_gates_is_not_sent_yet(ready: World) -> None:
     ready.given(virtual=[pod("web", spec={"schedulingGates": [{"name": "example.org/hold"}]})])
     assert (decided(ready).outcome, decided(ready).writes) == (Outcome.SKIPPED, ())
 

@@ -86,11 +86,11 @@ class Lost:
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def lose(self, number: int, *, first: int = 0, seen: bool = False) -> None:
+    def lose(self, number: int, *, first: int = 0, reported: bool = False) -> None:
         """Remove so many counterparts, without an event or with one."""
         for one in self.originals[first : first + number]:
             lost = one if self.side is Side.HOST else host_copy(one)
-            if seen:
+            if reported:
                 there = self.world.virtual if self.side is Side.HOST else self.world.host
                 last = there("ConfigMap", key_of(lost))
                 assert last
@@ -105,11 +105,11 @@ class Lost:
         else:
             self.world.given(host=[host_copy(one) for one in back])
 
-    def replace(self, number: int, *, seen: bool = False) -> None:
+    def replace(self, number: int, *, reported: bool = False) -> None:
         """Let the first originals be other objects of the same names."""
         for one in self.originals[:number]:
             name = one["metadata"]["name"]
-            if not seen:
+            if not reported:
                 self.world.given(virtual=[merged(one, {"metadata": {"uid": f"new-{name}"}})])
                 continue
             before = self.world.virtual("ConfigMap", Key("shop", name))

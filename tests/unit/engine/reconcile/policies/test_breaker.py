@@ -30,7 +30,7 @@ from syncer.testing.objects import configmap, host_copy, secret
         pytest.param(10, 1, 0, 0, True, id="a single deletion where none may be made"),
     ],
 )
-def test_deletions_that_exceed_both_limits_are_held(
+def test_deletions_that_exceed_both_limits_are_stopped(
     by: str, side: Side, size: int, lost: int, count: int, percent: float, stopped: bool
 ) -> None:
     scene = Lost(size, side=side, count=count, percent=percent)
@@ -95,20 +95,22 @@ def test_total_of_the_virtual_side_is_all_objects() -> None:
 @pytest.mark.parametrize(
     ("happens", "stopped"),
     [
-        pytest.param(lambda scene: scene.lose(6), {"host": 6}, id="unseen deletions"),
-        pytest.param(lambda scene: scene.lose(6, seen=True), {}, id="seen deletions"),
-        pytest.param(lambda scene: scene.replace(6), {"host": 6}, id="unseen replacements"),
-        pytest.param(lambda scene: scene.replace(6, seen=True), {}, id="seen replacements"),
+        pytest.param(lambda scene: scene.lose(6), {"host": 6}, id="unreported deletions"),
+        pytest.param(lambda scene: scene.lose(6, reported=True), {}, id="reported deletions"),
+        pytest.param(lambda scene: scene.replace(6), {"host": 6}, id="unreported replacements"),
+        pytest.param(lambda scene: scene.replace(6, reported=True), {}, id="reported replacements"),
         pytest.param(
-            lambda scene: (scene.replace(3), scene.lose(3, first=3)), {"host": 6}, id="unseen ones of either sort"
+            lambda scene: (scene.replace(3), scene.lose(3, first=3)), {"host": 6}, id="unreported ones of either sort"
         ),
         pytest.param(
-            lambda scene: (scene.lose(5), scene.lose(5, first=5, seen=True)), {}, id="seen ones beside unseen ones"
+            lambda scene: (scene.lose(5), scene.lose(5, first=5, reported=True)),
+            {},
+            id="both, few unreported",
         ),
         pytest.param(
-            lambda scene: (scene.lose(6), scene.lose(4, first=6, seen=True)),
+            lambda scene: (scene.lose(6), scene.lose(4, first=6, reported=True)),
             {"host": 6},
-            id="unseen ones beside seen ones",
+            id="both, many unreported",
         ),
     ],
 )
@@ -122,10 +124,10 @@ def test_deletions_that_no_watch_has_reported_are_counted(
     assert scene.stopped() == stopped
 
 
-def test_seen_deletion_is_made_while_unseen_ones_are_held() -> None:
+def test_reported_deletion_is_made_while_unreported_ones_are_stopped() -> None:
     scene = Lost()
     scene.lose(6)
-    scene.lose(1, first=6, seen=True)
+    scene.lose(1, first=6, reported=True)
     scene.listed()
     assert [scene.is_deleted(number) for number in (0, 6)] == [False, True]
     requests = [SyncRequest("vc", scene.name, Key("shop", name)) for name in ("c0", "c5", "c6")]
@@ -166,15 +168,15 @@ def test_deletions_after_the_count_of_a_list_are_not_counted_until_the_next() ->
 # -- lists that are not complete -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seen", [False, True], ids=["unseen", "seen"])
-def test_unseen_deletion_waits_for_the_end_of_a_list(seen: bool) -> None:
+@pytest.mark.parametrize("reported", [False, True], ids=["unreported", "reported"])
+def test_unreported_deletion_waits_for_the_end_of_a_list(reported: bool) -> None:
     scene = Lost(count=100)
-    scene.lose(1, seen=seen)
+    scene.lose(1, reported=reported)
     with scene.store(Side.HOST).replacing() as page:
         page([], "1000")
         decision = scene.decision()
     assert (decision.deletes, decision.outcome, decision.after) == (
-        (True, Outcome.IN_STEP, None) if seen else (False, Outcome.PENDING, LOOK)
+        (True, Outcome.IN_STEP, None) if reported else (False, Outcome.PENDING, LOOK)
     )
 
 
@@ -190,7 +192,7 @@ def test_deletion_waits_after_a_list_that_was_broken_off() -> None:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_confirmation_releases_held_deletions(side: Side) -> None:
+def test_confirmation_releases_stopped_deletions(side: Side) -> None:
     scene = Lost(side=side)
     scene.lose(6)
     scene.listed()
@@ -254,7 +256,7 @@ def test_confirmation_counts_once() -> None:
         pytest.param("scan", 8, 0, id="scan, and all are back"),
     ],
 )
-def test_held_deletions_are_released_when_their_cause_is_gone(side: Side, by: str, back: int, stopped: int) -> None:
+def test_stopped_deletions_are_released_when_their_cause_is_gone(side: Side, by: str, back: int, stopped: int) -> None:
     scene = Lost(side=side)
     scene.lose(8)
     scene.listed()
@@ -288,7 +290,9 @@ def test_syncer_that_has_stopped_is_forgotten() -> None:
         pytest.param("report", lambda scene: scene.lose(1), Outcome.SKIPPED, id="reported orphan"),
         pytest.param("ignore", lambda scene: scene.lose(1), Outcome.SKIPPED, id="ignored orphan"),
         pytest.param("repair", lambda scene: scene.lose(1), Outcome.IN_STEP, id="repaired orphan"),
-        pytest.param("report", lambda scene: scene.lose(1, seen=True), Outcome.IN_STEP, id="deletion that was seen"),
+        pytest.param(
+            "report", lambda scene: scene.lose(1, reported=True), Outcome.IN_STEP, id="deletion that was reported"
+        ),
         pytest.param("report", lambda scene: scene.replace(1), Outcome.IN_STEP, id="copy of an earlier object"),
     ],
 )
@@ -301,7 +305,7 @@ def test_orphan_is_left_alone_if_its_drift_policy_says_so(
     assert (decision.outcome, decision.deletes) == (outcome, outcome is Outcome.IN_STEP)
 
 
-def test_orphans_that_are_left_alone_are_not_held() -> None:
+def test_orphans_that_are_left_alone_are_not_stopped() -> None:
     scene = Lost(drift={"orphan": "report"})
     scene.lose(6)
     scene.listed()

@@ -102,7 +102,7 @@ def test_failed_count_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not scene.is_deleted()
 
 
-def test_deletions_are_held_during_a_recount() -> None:
+def test_deletions_are_stopped_during_a_recount() -> None:
     scene = Lost(1000)
     scene.lose(600)
     scene.scanned(600)

@@ -254,7 +254,7 @@ def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
     )
 
 
-def test_decision_of_which_parts_are_held_back_waits() -> None:
+def test_decision_with_postponed_fields_waits() -> None:
     decision = apply(host={"metadata": {}}, reason="changed")
     assert waiting(decision, []) is decision
     frozen = [PostponedFields("a flips", 60.0, True), PostponedFields("a flips", 30.0, False)]

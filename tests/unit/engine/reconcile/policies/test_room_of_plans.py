@@ -2,7 +2,7 @@
 
 from syncer.api import Key, Mirror, Resource, SyncRequest
 from syncer.engine.reconcile.plan import Deferred
-from syncer.engine.reconcile.policies.room import SMALL, TOO_HEAVY, Room
+from syncer.engine.reconcile.policies.room import DECODED_OVERHEAD, SMALL, TOO_HEAVY, Room
 from syncer.testing import World
 from syncer.testing.objects import configmap
 
@@ -45,6 +45,6 @@ def test_large_plan_waits_for_room_with_the_bytes_of_its_original_and_of_the_cop
     assert scene.admit() == Deferred(TOO_HEAVY)
     [(request, size)] = scene.asked
     assert request == REQUEST
-    assert 2 * SMALL < size < 3 * SMALL
+    assert 2 * SMALL < size / DECODED_OVERHEAD < 3 * SMALL
     scene.fits = True
     assert scene.admit() is None

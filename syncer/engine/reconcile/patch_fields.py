@@ -1,0 +1,70 @@
+"""The fields of a merge patch, beside those of the live object. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from syncer.api.objects import Obj
+from syncer.engine.reconcile.managed_fields import PathStep
+from syncer.translate.three_way import ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A path, its wanted value, and its live value; ``ABSENT`` stands for a missing one."""
+
+    path: tuple[PathStep, ...]
+    wanted: Any
+    found: Any
+
+
+def changes(
+    patch: Obj, live: Any, *, depth: int | None = None, above: tuple[PathStep, ...] = ()
+) -> Iterator[Change]:
+    """Yield the fields of a merge patch, each with its wanted and its live value.
+
+    A wanted value of None removes the field. Fields that are equal on both sides are among them.
+
+    Args:
+        patch: The merge patch.
+        live: The live object.
+        depth: Maximum number of names in a path; a list is then one value, and a mapping is split
+            whether or not the live object has it. Without a depth a field is split as far as both
+            sides have it, lists of equally many mappings into the fields of their elements.
+        above: The path of ``patch`` in the object.
+    """
+    live_fields = live if isinstance(live, dict) else {}
+    for name, wanted in patch.items():
+        path = (*above, name)
+        found = live_fields.get(name, ABSENT)
+        if depth is None:
+            yield from _split(Change(path, wanted, found))
+        elif depth > 1 and wanted and isinstance(wanted, dict):
+            yield from changes(wanted, found, depth=depth - 1, above=path)
+        else:
+            yield Change(path, wanted, found)
+
+
+def _split(change: Change) -> Iterator[Change]:
+    wanted = change.wanted
+    found = change.found
+    if isinstance(wanted, dict):
+        if isinstance(found, dict) or change.path[0] == "metadata":
+            yield from changes(wanted, found, above=change.path)
+            return
+    elif (
+        isinstance(wanted, list) and isinstance(found, list) and _have_like_elements(wanted, found)
+    ):
+        # A list is written whole, but seldom changes as a whole.
+        for index, (wanted_element, element) in enumerate(zip(wanted, found, strict=True)):
+            written = {name: value for name, value in wanted_element.items() if value is not None}
+            yield from changes(written, element, above=(*change.path, index))
+        return
+    yield change
+
+
+def _have_like_elements(one: list[Any], other: list[Any]) -> bool:
+    """Return True for two lists of equally many mappings."""
+    if len(one) != len(other):
+        return False
+    return all(isinstance(element, dict) for element in (*one, *other))
