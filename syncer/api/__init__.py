@@ -10,7 +10,7 @@ A syncer is a plain class that decides and never acts::
         up = ("status",)
 """
 
-from syncer.api import selectors
+from syncer.api import reasons, selectors
 from syncer.api.allowed_fields import AllowedFields
 from syncer.api.config import Config, HostDeletion, Owner
 from syncer.api.context import Context, CopiedKind, Reader, Settings
@@ -60,6 +60,7 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.groups import is_built_in
+from syncer.api.host_patterns import HostPattern, is_allowed_host
 from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
@@ -111,6 +112,7 @@ from syncer.api.paths import (
 )
 from syncer.api.patrol import Patrol
 from syncer.api.pauses import Pauses
+from syncer.api.reasons import ReasonCode, RequestState, StateReason
 from syncer.api.reference_paths import Named, ReferencePaths, Untranslated
 from syncer.api.references import (
     TOKENS_ENDING,
@@ -176,6 +178,7 @@ __all__ = [
     "Grants",
     "HostDeletion",
     "HostNames",
+    "HostPattern",
     "Index",
     "Indexes",
     "Initialize",
@@ -215,12 +218,14 @@ __all__ = [
     "Problem",
     "QuotaExceeded",
     "Reader",
+    "ReasonCode",
     "Reference",
     "ReferencePaths",
     "References",
     "Referred",
     "Refers",
     "Refused",
+    "RequestState",
     "Resource",
     "Rewritten",
     "Right",
@@ -232,6 +237,7 @@ __all__ = [
     "Shows",
     "Side",
     "Source",
+    "StateReason",
     "Steps",
     "Subdomain",
     "Sync",
@@ -259,6 +265,7 @@ __all__ = [
     "delete",
     "dig",
     "host_names",
+    "is_allowed_host",
     "is_built_in",
     "is_deleting",
     "is_within",
@@ -270,6 +277,7 @@ __all__ = [
     "overlaps",
     "path_steps",
     "path_text",
+    "reasons",
     "register_fake_syncer",
     "register_syncer",
     "registrations",

@@ -10,8 +10,8 @@ from harness import ALL, HOME, NAMESPACE, Two, built_in, host_path, play, until,
 
 from kube_envtest import Rule
 from syncer.api import Side
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import RequestState
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service

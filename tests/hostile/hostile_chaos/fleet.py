@@ -190,7 +190,7 @@ class Fleet:
 
     def attacks(self, name: str) -> list[Obj]:
         """Return a Secret for each attack."""
-        program = {
+        program: Obj = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "command": "/bin/sh",
             "args": ["-c", f"echo > {self.ran}"],

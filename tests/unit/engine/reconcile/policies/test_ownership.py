@@ -228,6 +228,7 @@ def test_base_is_read_as_it_was_written() -> None:
     assert read(written(configmap("web"), base, world.settings.marks), world.settings.marks) == base
 
 
+@pytest.mark.reason("TooManyFields")
 def test_shared_fields_beyond_the_limit_are_refused() -> None:
     world = world_of(BOTH).given(virtual=[configmap("web", data={f"name-{number:05}": "" for number in range(5000)})])
     with pytest.raises(Refused, match="too many to be remembered"):
@@ -370,6 +371,7 @@ def test_copy_that_is_there_after_all_keeps_its_original() -> None:
         ({"metadata": {"creationTimestamp": "2026-01-01T12:00:01Z"}}, "was made anew"),
     ],
 )
+@pytest.mark.reason("HostNamespaceGone")
 def test_virtual_object_is_not_deleted_with_a_host_namespace(home: Obj | None, state: str) -> None:
     world = started(PROPAGATE, a="0")
     world.gone(host=[host(world)])
