@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _given_reasons(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _given_reasons(request: pytest.FixtureRequest) -> Iterator[None]:
     """Check that a test gives the reasons that it is marked with."""
     marker = request.node.get_closest_marker("reason")
     if marker is None:
@@ -87,7 +87,8 @@ def _given_reasons(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
     made = StateReason.__new__
     refused = Refused.__init__
-    monkeypatch.setattr(StateReason, "__new__", noted)
-    monkeypatch.setattr(Refused, "__init__", noted_refusal)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StateReason, "__new__", noted)
+        patch.setattr(Refused, "__init__", noted_refusal)
+        yield
     assert set(marker.args) <= given, "the test is marked with a reason that it doesn't give"

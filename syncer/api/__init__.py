@@ -31,7 +31,7 @@ from syncer.api.decision import (
     skip,
     wait,
 )
-from syncer.api.dns_names import LABEL_KEY, LABEL_VALUE, Subdomain
+from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, Subdomain
 from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration, OptionType
 from syncer.api.errors import (
@@ -139,13 +139,15 @@ from syncer.api.roles import (
 )
 from syncer.api.section import Section
 from syncer.api.selection import LabelRequirement, Selector
-from syncer.api.sources import Index, Right, Source, Watch
+from syncer.api.sources import Index, Right, Source, SourcePart, Watch
 from syncer.api.texts import shortened
 from syncer.byte_budget import SHARE_TIMES
 from syncer.remembered import REMEMBERED
 
 __all__ = [
     "API_VERSION",
+    "DNS_LABEL",
+    "DNS_SUBDOMAIN",
     "EACH",
     "LABEL_KEY",
     "LABEL_VALUE",
@@ -237,6 +239,7 @@ __all__ = [
     "Shows",
     "Side",
     "Source",
+    "SourcePart",
     "StateReason",
     "Steps",
     "Subdomain",

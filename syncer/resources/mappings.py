@@ -7,9 +7,15 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import Config, Key, Section
-from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN
-from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME
+from syncer.api import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    LONGEST_LABEL,
+    LONGEST_NAME,
+    Config,
+    Key,
+    Section,
+)
 
 #: Stands for all objects of a namespace.
 ALL = "*"

@@ -246,7 +246,7 @@ FOREIGN = obj("vc-ns", HOST_KEY.name)
         (DownOrStand, FROM_HERE, FOREIGN, "fake_sync"),
         (UpOrStand, None, None, "fake_sync_up"),
         (UpOrStand, FROM_HERE, None, "fake_sync"),
-        (UpOrStand, obj(), None, "the host object is gone"),
+        (UpOrStand, obj(), None, "no host object appears as this one"),
         (UpOrStand, None, obj("vc-ns"), "it is there"),
         (UpOrStand, FROM_HERE, obj("vc-ns"), "it is there"),
     ],
