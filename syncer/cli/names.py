@@ -90,9 +90,9 @@ def _syncer(given: GivenOptions, kind: str) -> "tuple[Syncer, Settings]":
 
 def _is_copied(syncer: "Syncer") -> bool:
     """Return True unless a syncer shows objects of the host, or copies to another resource."""
-    from syncer.api import SyncFromHost
+    from syncer.directions import direction_of
 
-    return syncer.host_resource == syncer.resource and not isinstance(syncer, SyncFromHost)
+    return syncer.host_resource == syncer.resource and not direction_of(syncer).comes_up
 
 
 def _words_for(syncer: "Syncer") -> set[str]:
