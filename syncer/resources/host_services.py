@@ -113,7 +113,7 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
         return key_of(host) == KUBERNETES
 
     def is_fixed(self, virtual: Obj, shown: Obj) -> bool:
-        """Return True if the Service becomes a mere name, or is none any more."""
+        """Return True if the Service becomes an ExternalName, or is none any more."""
         return bool(virtual["spec"].get("type", "ClusterIP") != shown["spec"]["type"])
 
     def shown(self, ctx: Context[HostObjectConfig], host: Obj, key: Key) -> Obj:
@@ -162,7 +162,7 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
         return is_ours and made_for == self.name
 
     def _sliced(self, ctx: Context[HostObjectConfig], pair: Pair) -> Decision:
-        """Return the write of the slice of a virtual Service; a mere name has none.
+        """Return the write of the slice of a virtual Service; an ExternalName has none.
 
         Raises:
             NameTaken: The tenant has a slice of that name.

@@ -78,7 +78,7 @@ def test_each_object_that_differs_has_a_patch_and_the_exit_status_is_1(tmp_path:
     play(scenario)
 
 
-def test_diff_is_what_a_run_then_writes(tmp_path: Path) -> None:
+def test_diff_shows_the_writes_of_a_later_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with commands(tmp_path) as scene:
             await synced(scene, *(configmap(name, BLUE) for name in ("edited", "deleted")))
@@ -206,7 +206,7 @@ def labelled(name: str, **labels: str) -> Obj:
     return made
 
 
-def test_new_configuration_shows_what_it_would_write_and_delete_beyond_the_old(tmp_path: Path) -> None:
+def test_new_configuration_shows_its_writes_and_deletions_beyond_the_old(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with commands(tmp_path) as scene:
             await synced(scene, labelled("kept", tier="web"), labelled("gone"), labelled("drifted", tier="web"))

@@ -250,7 +250,7 @@ def lease_reader() -> list[Obj]:
     ]
 
 
-def test_scheduler_is_found_by_what_it_wrote_on_pods(tmp_path: Path) -> None:
+def test_scheduler_is_found_by_its_conditions_on_pods(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with commands(tmp_path, sync=EVERYTHING, networking=ADDRESS) as scene:
             server = scene.virtual["shop"]
@@ -326,7 +326,7 @@ def test_chosen_cluster_shows_nothing_of_another(tmp_path: Path) -> None:
     play(scenario)
 
 
-def test_text_has_a_line_for_each_check_and_what_to_do_below(tmp_path: Path) -> None:
+def test_text_has_a_line_for_each_check_and_the_remedy_below(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with commands(tmp_path, granted=False) as scene:
             ended = await scene.run("doctor")

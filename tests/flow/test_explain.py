@@ -125,7 +125,7 @@ def test_paused_object_names_the_annotation() -> None:
     play(scenario)
 
 
-def test_object_that_waits_names_what_it_waits_for() -> None:
+def test_waiting_object_names_the_object_it_waits_for() -> None:
     async def scenario() -> None:
         two = Two()
         account: Obj = {"apiVersion": "v1", "kind": "ServiceAccount"}
@@ -198,7 +198,7 @@ def test_command_without_a_daemon_gives_the_same_reasons() -> None:
 
 
 @pytest.mark.reason("Unwritten")
-def test_command_without_a_daemon_counts_what_is_to_be_written() -> None:
+def test_command_without_a_daemon_counts_pending_writes() -> None:
     async def scenario() -> None:
         two = Two()
         two.virtual.put(configmap("x"))
@@ -296,7 +296,7 @@ def test_list_takes_labels_and_states() -> None:
 
 
 @pytest.mark.reason("SyncerWaits")
-def test_kind_without_its_definition_is_what_its_object_waits_for() -> None:
+def test_object_waits_for_the_definition_of_its_kind() -> None:
     async def scenario() -> None:
         async with settled(Two().daemon([Widgets])) as daemon:
             found = await one(daemon, "widgets", f"{NAMESPACE}/x")

@@ -108,7 +108,7 @@ def test_metric_of_watches_is_1_while_each_listed_namespace_is_watched() -> None
     play(scenario)
 
 
-def test_metric_of_mappings_counts_what_its_syncer_shows_by_metadata_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metric_of_mappings_counts_the_shown_objects_by_metadata_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         two = Guarded()
         infra(two)
@@ -241,7 +241,7 @@ async def two_clusters(host: ApiServer, one: Two, other: Two) -> AsyncIterator[D
         yield daemon
 
 
-def test_each_virtual_cluster_gets_what_its_own_entries_list() -> None:
+def test_each_virtual_cluster_gets_the_objects_of_its_own_entries() -> None:
     async def scenario() -> None:
         one, other = Two(), Two()
         one.host.put(namespace(INFRA))

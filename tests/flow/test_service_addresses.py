@@ -124,7 +124,7 @@ def test_copy_with_an_address_of_its_own_is_never_replaced(two: Two, kind: str) 
     play(scenario)
 
 
-def test_headless_service_and_mere_name_have_no_address_to_agree_on(two: Two) -> None:
+def test_headless_and_external_name_services_have_no_address_to_agree_on(two: Two) -> None:
     async def scenario() -> None:
         await given(two, Side.VIRTUAL, "less", clusterIP="None")
         await given(two, Side.VIRTUAL, "name", type="ExternalName", externalName="db.example.org")

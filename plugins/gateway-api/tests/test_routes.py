@@ -263,7 +263,7 @@ def test_mapping_that_cant_be_is_refused(mappings: dict[str, str], message: str)
         GatewayConfig(mappings=mappings)
 
 
-def test_gateway_whose_name_another_one_has_does_not_serve() -> None:
+def test_gateway_with_a_taken_name_does_not_serve() -> None:
     names = GatewayConfig(mappings={"infra/shared": "edge/outer", "edge/*": "edge"}).names
     assert names.host_key(Key("edge", "outer")) == Key("infra", "shared")
     assert names.virtual_key(Key("edge", "outer")) is None

@@ -247,7 +247,7 @@ def _state(container: Obj, since: str) -> str:
     if is_deleting(container):
         return "is being deleted"
     if container["metadata"].get("creationTimestamp", "") > since:
-        return "was made anew"
+        return "was replaced"
     return ""
 
 

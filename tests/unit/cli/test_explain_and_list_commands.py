@@ -194,7 +194,7 @@ def test_wrong_flags_are_named(
     assert why in call("list", *arguments, status=2).output
 
 
-def test_watch_prints_what_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_watch_prints_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Ended(Exception):
         pass
 

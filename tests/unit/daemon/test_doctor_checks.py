@@ -195,7 +195,7 @@ def test_user_name_of_a_hostile_server_stays_one_word_of_a_command(name: str) ->
 
 
 @pytest.mark.parametrize("answer", [{}, {"status": []}, {"status": {"userInfo": "x"}}, {"status": {"userInfo": {}}}])
-def test_malformed_answer_about_the_user_names_nobody(answer: Any) -> None:
+def test_malformed_answer_about_the_user_names_no_user(answer: Any) -> None:
     client = SideClient("shop", Side.VIRTUAL, Answering(201, answer))
     assert asyncio.run(user_of(client)) == ""
 

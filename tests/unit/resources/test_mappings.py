@@ -53,7 +53,7 @@ def test_object_listed_by_name_goes_before_another_of_that_name() -> None:
         ({"infra/*": "shop", "other/*": "shop/*"}, "byName puts both infra/* and other/* at shop/*"),
     ],
 )
-def test_faulty_entry_is_refused_with_what_to_write(entries: dict[str, str], message: str) -> None:
+def test_faulty_entry_is_refused_with_the_right_form(entries: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Mappings.model_validate({"byName": entries})
     assert message in str(caught.value)

@@ -13,7 +13,7 @@ usual. It thaws after a time, by command, or as soon as another value is wanted;
 goes on, the next revert freezes it again.
 
 Only hashes of values are kept, for a bounded number of objects, and in memory alone: after a
-restart, contention has to be found anew.
+restart, contention has to be found again.
 """
 
 from array import array

@@ -368,7 +368,7 @@ def test_copy_that_is_there_after_all_keeps_its_original() -> None:
     [
         (None, "is gone"),
         ({"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}, "is being deleted"),
-        ({"metadata": {"creationTimestamp": "2026-01-01T12:00:01Z"}}, "was made anew"),
+        ({"metadata": {"creationTimestamp": "2026-01-01T12:00:01Z"}}, "was replaced"),
     ],
 )
 @pytest.mark.reason("HostNamespaceGone")
@@ -397,7 +397,7 @@ def own_deletions() -> list[Any]:
     """Ways to let us delete a copy ourselves, and what brings it back."""
     return [
         pytest.param({"all": False}, lambda world: None, _force, id="unused"),
-        pytest.param({}, _make_immutable, lambda world: None, id="made anew"),
+        pytest.param({}, _make_immutable, lambda world: None, id="replaced"),
     ]
 
 
