@@ -200,7 +200,7 @@ PODS = Operation(
     after=_running,
 )
 
-#: Tokens are asked for anew, and it is noted when that was.
+#: Tokens are asked for again, and it is noted when that was.
 TOKENS: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
 
 #: A custom resource with a status, and one of which copies are kept.
@@ -287,7 +287,7 @@ TENANT_CRDS = Operation(
     host_key=_of_crd,
     cells=DOWN
     | {
-        ("host", "uid"): repaired("metadata"),  # a CRD is taken over: to make it anew would cost all of its objects
+        ("host", "uid"): repaired("metadata"),  # a CRD is taken over: to create it again would cost all of its objects
         ("virtual", "uid"): repaired("metadata"),
     },
 )

@@ -372,7 +372,7 @@ def test_idle_daemon_sends_only_watches_and_probes(two: Two) -> None:
             await asyncio.sleep(60)
             assert {each.path for each in list(two.host.requests)[sent_before[0] :]} <= PROBES
             assert {each.path for each in list(two.virtual.requests)[sent_before[1] :]} <= PROBES
-            await asyncio.sleep(3000)  # all is listed anew after 54 minutes at the earliest
+            await asyncio.sleep(3000)  # all is listed again after 54 minutes at the earliest
             later = [each for each in list(two.host.requests)[sent_before[0] :] if each.path not in PROBES]
             assert {each.verb for each in later} == {"watch"}
             assert writes(two.virtual, sent_before[1], events=True) == []
