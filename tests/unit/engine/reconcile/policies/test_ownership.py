@@ -102,7 +102,7 @@ class Model:
             self.agreed[name] = value
 
 
-#: A name comes up, is taken away again beside another that comes up, and is set anew.
+#: A name comes up, is taken away again beside another that comes up, and is set again.
 AGAIN = [
     *(("host", "b.c", "1"), ("look", 2), ("virtual", "b.c", None), ("host", "a", None), ("look", 2)),
     *(("virtual", "b.c", "1"), ("look", 1)),
