@@ -17,6 +17,7 @@ from hack.gate.recorder.gate_recorder import load_profile, watch_for_deaths
 from hack.planes import environment
 from syncer.api.errors import Refused
 from syncer.api.reasons import ReasonCode, StateReason
+from syncer.observe import logs
 
 os.environ.update(environment())
 
@@ -66,6 +67,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Look for tasks that die unseen, in a run without the gate, too."""
     watch_for_deaths(config)
+
+
+@pytest.fixture(autouse=True)
+def _logging_restored() -> Iterator[None]:
+    """Configure logging by default again: commands configure it for their process."""
+    yield
+    logs.configure()
 
 
 @pytest.fixture(autouse=True)
