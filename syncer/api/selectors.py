@@ -17,6 +17,8 @@ Labels = Mapping[str, str]
 SelectorForm = Literal["selector", "map", "text"]
 
 _SELECTOR = {"matchLabels", "matchExpressions"}
+#: Maximum characters of an unknown operator that are shown.
+_QUOTED = 40
 #: The commas between requirements, but those between the values of a set.
 _REQUIREMENTS = re.compile(r",(?![^(]*\))")
 _REQUIREMENT = re.compile(
@@ -24,6 +26,33 @@ _REQUIREMENT = re.compile(
     r"(?:\s*(?P<equals>==|=|!=)\s*(?P<value>[\w.-]*)"
     r"|\s+(?P<operator>in|notin)\s*\((?P<set>[^()]*)\))?"
 )
+
+
+def fault(selector: Mapping[str, Json]) -> str:
+    """Return why no API server accepts a LabelSelector of known fields; ``""`` if one may.
+
+    What such a selector means isn't known, so it must neither open nor close anything.
+
+    Raises:
+        AttributeError, KeyError, TypeError: The selector is malformed.
+    """
+    if not _are_labels(selector.get("matchLabels") or {}):
+        return "has matchLabels that aren't texts"
+    for expression in selector.get("matchExpressions") or ():
+        values = expression.get("values") or []
+        operator = expression["operator"]
+        match operator:
+            case "In" | "NotIn":
+                if not values:
+                    return f"has the operator {operator} without values"
+                if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+                    return "has values that aren't texts"
+            case "Exists" | "DoesNotExist":
+                if values:
+                    return f"has the operator {operator} with values"
+            case _:
+                return f"has the operator {str(operator)[:_QUOTED]!r}, which isn't known here"
+    return ""
 
 
 def narrowed(selector: Obj, labels: Labels) -> Obj:
