@@ -3,7 +3,6 @@
 Each method makes a request; if that fails, it raises a :class:`ClusterError`.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,7 +27,7 @@ from syncer.clusters.transport import (
     Transport,
 )
 from syncer.clusters.watching import WatchStream
-from syncer.steps import STEP_BYTES
+from syncer.steps import STEP_BYTES, next_turn
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
@@ -273,9 +272,9 @@ class Client:
                 parts = codec.parts(page, STEP_BYTES)
                 # No loop over the parts, so that each of them is freed early.
                 while (part := next(parts, None)) is not None:
-                    await asyncio.sleep(0)
+                    await next_turn()
                     yield part
-                await asyncio.sleep(0)
+                await next_turn()
                 page = page._replace(items=[])
             yield page
             token = page.next_token
