@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from syncer.api.objects import Json, Obj
+from syncer.api.texts import LONGEST_FIELD
 
 Labels = Mapping[str, str]
 #: The forms of a selector: a LabelSelector (``matchLabels``, ``matchExpressions``), a mapping of
@@ -17,8 +18,6 @@ Labels = Mapping[str, str]
 SelectorForm = Literal["selector", "map", "text"]
 
 _SELECTOR = {"matchLabels", "matchExpressions"}
-#: Maximum characters of an unknown operator that are shown.
-_QUOTED = 40
 #: The commas between requirements, but those between the values of a set.
 _REQUIREMENTS = re.compile(r",(?![^(]*\))")
 _REQUIREMENT = re.compile(
@@ -51,7 +50,7 @@ def fault(selector: Mapping[str, Json]) -> str:
                 if values:
                     return f"has the operator {operator} with values"
             case _:
-                return f"has the operator {str(operator)[:_QUOTED]!r}, which isn't known here"
+                return f"has the operator {str(operator)[:LONGEST_FIELD]!r}, which isn't known here"
     return ""
 
 
