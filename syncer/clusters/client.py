@@ -251,6 +251,8 @@ class Client:
             body = b""
             try:
                 body = (await self._send(request, "list", resource, Key(namespace, ""))).body
+                if len(body) > STEP_BYTES:
+                    await next_turn()
                 page = codec.split_list(body)
             except (Invalid, codec.DecodeError) as error:
                 if not isinstance(error.__cause__, ReplyTooLarge) and len(body) <= codec.MOST_CUT:
