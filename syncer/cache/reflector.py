@@ -29,7 +29,7 @@ from syncer.cache.versions import WentBack, is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
-from syncer.steps import STEP_BYTES, STEP_OBJECTS
+from syncer.steps import STEP_BYTES, STEP_OBJECTS, next_turn
 
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
@@ -258,7 +258,7 @@ class Reflector:
                     await self._in_two_steps(items[-1], process)
                 else:
                     process()
-                await asyncio.sleep(0)
+                await next_turn()
 
     async def _in_two_steps(self, large: codec.Undecoded, process: Callable[[], T]) -> T:
         """Process a large item after it was decoded in a step of its own.
@@ -266,8 +266,9 @@ class Reflector:
         An item that is stored already isn't decoded.
         """
         if not self.store.has_stored(large):
+            await next_turn()
             self.store.items.read_ahead(large)
-            await asyncio.sleep(0)
+        await next_turn()
         try:
             return process()
         finally:

@@ -108,7 +108,7 @@ async def _report(
     config = configured.config
     cluster = await selected(configured, login=side is None)
     later = partial(_connected, configured) if side == "host-first" else None
-    async with connected(config, cluster, host_alone=side is not None) as clusters:
+    async with connected(config, None if side is not None else cluster) as clusters:
         return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep, later=later)
 
 

@@ -9,6 +9,7 @@ from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, S
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
 from syncer.config.values import ListenAddress, SocketPath
+from syncer.lease_times import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from syncer.resources.custom import CustomConfig
 
 _BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too."
@@ -190,16 +191,16 @@ class LeaderElection(Section):
     Stop all replicas before you change this number.
     """
 
-    lease_duration: Duration = 15.0
+    lease_duration: Duration = LEASE_DURATION
     """Time after which another daemon may take over from a silent leader."""
 
-    renew_deadline: Duration = 10.0
+    renew_deadline: Duration = RENEW_DEADLINE
     """Time for which a leader tries to renew its Lease before it stops working.
 
     Less than `leaseDuration`.
     """
 
-    retry_period: Duration = 2.0
+    retry_period: Duration = RETRY_PERIOD
     """Time between two attempts. Less than `renewDeadline`."""
 
     @model_validator(mode="after")

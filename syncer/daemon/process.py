@@ -114,6 +114,8 @@ class Process:
         self.unserved = Unserved()
         #: True while this process works on the queue.
         self.is_working = False
+        #: The tasks of the virtual clusters that :meth:`running` serves.
+        self._serving: dict[str, asyncio.Task[None]] = {}
 
     # -- its virtual clusters ----------------------------------------------------------------------
 
@@ -151,6 +153,13 @@ class Process:
         self.pairs[name] = served.pair
         self.served[name] = served
         return served
+
+    async def end(self, name: str) -> None:
+        """End and remove a virtual cluster that :meth:`running` serves."""
+        task = self._serving.pop(name)
+        task.cancel()
+        await asyncio.wait({task})
+        await self.remove(name)
 
     async def remove(self, name: str) -> None:
         """Remove a virtual cluster that no longer runs, once the requests in work on it have ended.
@@ -194,20 +203,27 @@ class Process:
         """Keep the stores of all prepared virtual clusters filled while the block runs;
         :meth:`work` uses them.
 
-        Others that are prepared later are served by :meth:`.ServedCluster.serve`.
+        Others that are prepared later are served by :meth:`.ServedCluster.serve`. An error of the
+        block comes out alone, and not in the group of the tasks.
         """
+        failed: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             background = [
                 tasks.create_task(self.connections.run()),
                 tasks.create_task(self.host_connection.run()),
             ]
-            background += [tasks.create_task(served.serve()) for served in self.served.values()]
+            for name, served in self.served.items():
+                self._serving[name] = tasks.create_task(served.serve())
             await asyncio.sleep(0)  # they have begun
             try:
                 yield
+            except Exception as error:  # noqa: BLE001 — it is raised again below
+                failed = error
             finally:
-                for task in background:
+                for task in (*background, *self._serving.values()):
                     task.cancel()
+        if failed is not None:
+            raise failed
 
     async def work(self) -> None:
         """Process the queue, and run the syncers' own controllers, until the queue is closed or

@@ -258,7 +258,7 @@ class ServedCluster:
         self._work = [self._begin_duty(duty) for duty in self._duties]
         if is_kept(self.pair):  # known only once the virtual cluster is prepared
             self._work.append(self._begin_duty(partial(keep, self.pair)))
-        self.own_controllers.run()
+        self.own_controllers.begin()
 
     def _begin_duty(self, duty: Duty) -> "asyncio.Task[None]":
         """Run a duty as a task whose failure is logged at once."""
@@ -287,11 +287,11 @@ class ServedCluster:
 
         Await what this returns for their end. Their exceptions are in it, and have been logged.
         """
-        tasks = [*self._work, *self.own_controllers.stop()]
+        duties = self._work
         self._work = []
-        for task in tasks:
+        for task in duties:
             task.cancel()
-        return asyncio.gather(*tasks, return_exceptions=True)
+        return asyncio.gather(*duties, *self.own_controllers.stop(), return_exceptions=True)
 
     def lead(self) -> None:
         """Work on it from now on: this process leads it."""

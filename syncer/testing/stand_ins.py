@@ -1,9 +1,10 @@
 """Stand-ins of a World for the parts of the engine that wait: queue, metrics, and event loop."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from syncer.api import Side, SyncerError, SyncRequest, Warned
+from syncer.api import ObjectRef, Side, SyncerError, SyncRequest, Warned
+from syncer.engine.reconcile.patch_paths import Path
 from syncer.engine.reconcile.plan import PostponedFields
 from syncer.workqueue.queue import Queue
 
@@ -28,9 +29,9 @@ class Deaf:
     def wrote(self, side: Side, verb: str) -> None:
         """Ignore a write."""
 
-    def futile(self, side: Side) -> None:
+    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
         """Refuse a call that changed nothing: it is a defect of its decision."""
-        raise AssertionError(f"a write to the {side.value} side changed nothing")
+        raise AssertionError(f"the {verb} of {ref} changed nothing; it had {fields}")
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Ignore frozen fields; a world has none."""

@@ -9,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kube_envtest import virtual_time
-from syncer.api import Config, Key, Mirror, Obj, Resource, Settings, Side, SyncRequest
+from syncer.api import Config, Key, Mirror, Obj, ObjectRef, Resource, Settings, Side, SyncRequest
 from syncer.api.decision import Warned
 from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair
+from syncer.engine.reconcile.patch_paths import Path
 from syncer.engine.reconcile.plan import PostponedFields
 from syncer.names import SingleNamespace
 from syncer.testing import ApiServer
@@ -143,7 +144,7 @@ class Copies:
     def wrote(self, side: Side, verb: str) -> None:
         """Take note of no call that did something."""
 
-    def futile(self, side: Side) -> None:
+    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
         self.wrote_nothing += 1
 
     def postponed(self, postponed: PostponedFields) -> None:

@@ -1,6 +1,6 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from syncer.api.objects import Key, Obj, ObjectRef, Side, key_of, labels_of, uid
 from syncer.cache.assumed import WriteInProgress
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
-from syncer.directions import collision, resources_of
+from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -36,6 +36,7 @@ from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
+from syncer.engine.reconcile.patch_paths import Path, changes
 from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers, SideInformer
@@ -54,8 +55,8 @@ class WriteRecorder(Protocol):
     def wrote(self, side: Side, verb: str) -> None:
         """Count an API call that changed something."""
 
-    def futile(self, side: Side) -> None:
-        """Count an API call that changed nothing."""
+    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
+        """Count and log an API call that changed nothing, with the fields that it was to change."""
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back.
@@ -171,7 +172,8 @@ class Applier:
                     recorder.wrote(write.side, call.kind)
                     self._show_others(plan.observed.controller, planned, answer)
                 else:
-                    recorder.futile(write.side)
+                    fields = [each.path for each in changes(call, planned.live, self.marks)]
+                    recorder.futile(planned.ref, call.kind, fields)
 
             if planned.frozen:
                 for hold in results.frozen:
@@ -200,7 +202,7 @@ class Applier:
     ) -> None:
         """Notify other syncers of what one has brought up: it may be theirs to copy."""
         if controller.direction.comes_up and answer.obj is not None:
-            store = self.informers.at(*planned.ref)
+            store = controller.store_of(planned.ref)
             store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
 
     async def _note(
@@ -212,7 +214,7 @@ class Applier:
     ) -> int:
         """Set the annotations that follow from an accepted merge. Return the number of calls."""
         ref = merged.ref
-        live = self._store(plan.observed.controller, ref).get(ref.key)
+        live = plan.observed.controller.store_of(ref).get(ref.key)
         if live is None:
             return 0
         metadata = {**live["metadata"], "annotations": dict(annotations(live))}
@@ -222,7 +224,7 @@ class Applier:
     def _has_changed(self, controller: BoundSyncer, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
         ref = planned.ref
-        entry = self._store(controller, ref).entry(ref.key)
+        entry = controller.store_of(ref).entry(ref.key)
         live = planned.live
         if entry is None or live is None:
             return (entry is None) is not (live is None)
@@ -230,19 +232,6 @@ class Applier:
 
     def _cluster(self, side: Side) -> SideClient:
         return self.virtual if side is Side.VIRTUAL else self.host
-
-    def _store(self, controller: BoundSyncer, ref: ObjectRef) -> SideInformer:
-        """Return the store of an object; of the syncer's own kind, the one that it decides by.
-
-        The part of another syncer may contain the object's key, too.
-        """
-        own = dict(zip(Side, resources_of(controller.syncer), strict=False))
-        store = None
-        if own.get(ref.side) == ref.resource:
-            store = controller.store(ref.side, ref.key)
-        if store is None:
-            store = self.informers.at(*ref)
-        return store
 
     async def _send(
         self, controller: BoundSyncer, planned: PlannedWrite, call: Call
@@ -254,7 +243,7 @@ class Applier:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
         body = call.body
-        store = self._store(controller, planned.ref)
+        store = controller.store_of(planned.ref)
         with store.writing(key) as writing:
             try:
                 if write.precondition is not None and call.kind is not Operation.DELETE:
@@ -402,7 +391,7 @@ class Applier:
                     raise gone_with_its_namespace(namespace, state, mark=mark)
                 return
 
-        store = self._store(controller, precondition.observed)
+        store = controller.store_of(precondition.observed)
         with store.writing(key) as writing:
             await self._refresh(store, key, writing)
         entry = store.entry(key)

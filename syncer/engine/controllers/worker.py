@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -13,7 +13,8 @@ from cachetools import LRUCache
 from syncer.api import reasons
 from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Obj, Side, SyncRequest, uid_of
+from syncer.api.objects import Obj, ObjectRef, Side, SyncRequest, uid_of
+from syncer.api.paths import path_text
 from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
@@ -30,6 +31,7 @@ from syncer.engine.reconcile.controller import (
     NamedCopy,
     Read,
 )
+from syncer.engine.reconcile.patch_paths import Path
 from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
@@ -101,8 +103,16 @@ class _Recorder:
         self.writes += 1
         self.sides.add(side)
 
-    def futile(self, side: Side) -> None:
-        self.metrics.futile(side)
+    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
+        self.metrics.futile(ref.side)
+        log.info(
+            "a write changed nothing",
+            cluster=self.cluster,
+            syncer=self.syncer,
+            object=str(ref),
+            verb=verb,
+            fields=[path_text(path) for path in fields],
+        )
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.frozen.append(postponed)
@@ -295,7 +305,7 @@ class Workers:
                     continue
 
                 for ref in decision.on:
-                    store = pair.informers.at(*ref)
+                    store = controller.store_of(ref)
                     reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
                 deferred = pair.reconciler.admit(plan, written_from)

@@ -248,8 +248,7 @@ class Patroller:
         if scan.problem:
             return
         async for request in in_steps(suspects):
-            if not self._is_known_trouble(controller, request):
-                scan.findings += self._findings(controller, request)
+            scan.findings += self._findings(controller, request)
         await self._hold(controller, scan.findings)
         await self._blame(scan.findings)
         await self._repair(controller, scan)
@@ -268,12 +267,8 @@ class Patroller:
         for request in verified.changed(everything=scan.fresh or is_by_facts):
             if request is None:
                 scan.skipped += 1
-            elif self._is_known_trouble(controller, request):
-                scan.busy += 1
-            else:
-                scan.verified += 1
-                if self._has_drifted(controller, scan, request):
-                    suspects.append(request)
+            elif self._has_drifted(controller, scan, request):
+                suspects.append(request)
             if request is None:
                 done += 1
             else:
@@ -294,30 +289,40 @@ class Patroller:
             self._verified[name] = verified
         return verified
 
-    def _is_known_trouble(self, controller: BoundSyncer, request: SyncRequest) -> bool:
-        """Return True if a request waits, is in work or fails.
-
-        Not if its copy grants more than it may: that is drift in any case.
-        """
-        if not self._hooks.busy(request) or self._pair.policies.breaker.holds(request):
-            return False
-        if not isinstance(controller.syncer, Grants):
-            return True
-        try:
-            return not any(drift.revokes for drift in self._drifts(controller, request))
-        except Exception:  # noqa: BLE001 — as for the worker, which has reported it
-            return True
-
     def _has_drifted(self, controller: BoundSyncer, scan: Scan, request: SyncRequest) -> bool:
+        """Reconcile a request, and count it. Return True if it has drifted."""
         try:
-            if any(self._drifts(controller, request)):
-                return True
+            found = self._drift_unless_trouble(controller, request)
         except Exception as error:  # noqa: BLE001 — the worker of the request reports it
             # It is refused, or the syncer has a bug.
+            scan.verified += 1
             scan.troubles[request] = f"{type(error).__name__}: {error}"
             return False
+        if found is None:
+            scan.busy += 1
+            return False
+        scan.verified += 1
+        if found:
+            return True
         self._verified_of(controller).add(request)
         return False
+
+    def _drift_unless_trouble(
+        self, controller: BoundSyncer, request: SyncRequest
+    ) -> list[Drift] | None:
+        """Return the drift of a request; None if it waits, is in work or fails already.
+
+        If its copy grants more than it may, that is drift in any case.
+        """
+        if not self._hooks.busy(request) or self._pair.policies.breaker.holds(request):
+            return list(self._drifts(controller, request))
+        if not isinstance(controller.syncer, Grants):
+            return None
+        try:
+            found = list(self._drifts(controller, request))
+        except Exception:  # noqa: BLE001 — as for the worker, which has reported it
+            return None
+        return found if any(drift.revokes for drift in found) else None
 
     def _drifts(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[Drift]:
         """Yield the drift of a request, including drift that a policy leaves alone."""
@@ -341,7 +346,7 @@ class Patroller:
 
     def _findings(self, controller: BoundSyncer, request: SyncRequest) -> list[Finding]:
         try:
-            found = list(self._drifts(controller, request))
+            found = self._drift_unless_trouble(controller, request) or []
         except Exception:  # noqa: BLE001 — as above; the request could be decided some seconds ago
             return []
         rules = policies(self._pair.settings, controller.syncer.name)

@@ -416,6 +416,8 @@ class BoundSyncer:
     metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
+    #: The resources of its own objects; none if it syncs nothing.
+    resources: Mapping[Side, Resource] = field(init=False)
     #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
@@ -431,7 +433,8 @@ class BoundSyncer:
         self.metadata = self._metadata_filter()
 
         own: dict[Side, SideInformer] = {}
-        for side, resource in zip(Side, resources_of(self.syncer), strict=False):
+        self.resources = dict(zip(Side, resources_of(self.syncer), strict=False))
+        for side, resource in self.resources.items():
             if self.view.informers.has(side, resource):
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)
@@ -516,6 +519,21 @@ class BoundSyncer:
             if store.part is not None and store.part.contains(key):
                 return store
         return None
+
+    def store_of(self, ref: ObjectRef) -> SideInformer:
+        """Return the store of an object; of the syncer's own kind, the one that it decides by.
+
+        The part of another syncer may contain the object's key, too.
+
+        Raises:
+            KeyError: The resource isn't watched there.
+        """
+        store = None
+        if self.resources.get(ref.side) == ref.resource:
+            store = self.store(ref.side, ref.key)
+        if store is None:
+            store = self.view.informers.at(*ref)
+        return store
 
     def has(self, side: Side, key: Key) -> bool:
         """Return True if the cache has an object of the syncer's resource at this key."""

@@ -153,30 +153,26 @@ class Reconciler:
             Refused: The write is forbidden.
         """
         controller = observed.controller
+        syncer = controller.syncer
         side = write.side
         key = key_of(write.obj)
         if side is Side.VIRTUAL:
-            store = controller.virtual
+            resource = write.resource or syncer.resource
             own_key = observed.request.key
             own = observed.virtual
         else:
-            store = controller.host
+            resource = write.resource or syncer.host_resource
             own_key = observed.host_key
             own = observed.host
-        if store is None or write.resource is not None:
-            syncer = controller.syncer
-            default = syncer.resource if side is Side.VIRTUAL else syncer.host_resource
-            store = self.view.informers.store(side, write.resource or default)
-            own = None
 
-        if own is not None and is_latest and key == own_key:
+        ref = ObjectRef(side, resource, key)
+        is_own = write.resource is None and key == own_key
+        if own is not None and is_latest and is_own:
             live: Obj | None = own
         else:
-            live = store.get(key)
-        resource = store.resource
+            live = controller.store_of(ref).get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
-        ref = ObjectRef(side, resource, key)
         exact = controller.exact[side] if write.exact is None else write.exact
         is_copy = side is Side.HOST and write.resource is None
         create_only = controller.syncer.create_only if is_copy else ()

@@ -1,6 +1,6 @@
 """A pair between two API servers in memory, to carry decisions out."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -12,6 +12,7 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
+    ObjectRef,
     Resource,
     Settings,
     Side,
@@ -26,6 +27,7 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.patch_paths import Path
 from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
@@ -62,7 +64,7 @@ class Bench:
         self.now = 0.0
         self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
-        self.futiles: list[Side] = []
+        self.futiles: list[tuple[Any, ...]] = []
         self.postponements: list[PostponedFields] = []
         self.refusals: list[SyncerError] = []
         self.warnings: list[Warned] = []
@@ -84,8 +86,8 @@ class Bench:
     def wrote(self, side: Side, verb: str) -> None:
         self.wrotes.append((side, str(verb)))
 
-    def futile(self, side: Side) -> None:
-        self.futiles.append(side)
+    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
+        self.futiles.append((ref.side, verb, *fields))
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.postponements.append(postponed)
