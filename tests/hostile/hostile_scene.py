@@ -73,10 +73,17 @@ class Server(BackgroundApiServer):
         super().__init__(seed=seed, tokens=TOKENS, tls=tls)
 
     def patch(self, resource: str | Resource, key: str, **parts: Any) -> Obj:
-        """Merge parts over an object, which must exist; None removes a field."""
-        found = self.get(resource, key)
-        assert found is not None, f"{resource} {key} is not there"
-        return self.put(merged(found, parts))
+        """Merge parts over an object, which must exist; None removes a field.
+
+        It is one step of the server, so that no write of the daemon in between is lost.
+        """
+
+        def merge(server: ApiServer) -> Obj:
+            found = server.get(resource, key)
+            assert found is not None, f"{resource} {key} is not there"
+            return server.put(merged(found, parts))
+
+        return self.call(merge)
 
     def requests(self) -> list[Logged]:
         """Return the requests of the daemon."""
