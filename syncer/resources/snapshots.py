@@ -68,17 +68,13 @@ class SnapshotSyncer(Mirror[SnapshotConfig]):
     down = (_CLAIM, _CLASS)
     up = ("status",)
     create_only = (_CLAIM, _CLASS)
+    reads = (Source(Side.HOST, PERSISTENT_VOLUME_CLAIMS, marked=True),)
     references: ClassVar[References] = {_CLAIM: PERSISTENT_VOLUME_CLAIMS}
     metadata: ClassVar[MetadataRules] = MetadataRules(annotations=rules_of(SNAPSHOTS))
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
-        """Return the classes of the host that snapshots may name, and the claims by whose driver a
-        default one is chosen.
-        """
-        found = tuple(classes.sources(settings, VolumeSnapshotClassSyncer))
-        if found:
-            return (*self.reads, *found, Source(Side.HOST, PERSISTENT_VOLUME_CLAIMS, marked=True))
-        return self.reads
+        """Return the claims, by whose driver a default class is chosen, and the host's classes."""
+        return (*self.reads, *classes.sources(settings, VolumeSnapshotClassSyncer))
 
     def sync_down(self, ctx: Context[SnapshotConfig], virtual: Obj) -> Decision:
         """Create the copy, once the class that it names appears.
