@@ -297,6 +297,16 @@ def _on_host(ctx: Context, syncer: type[HostClass], name: str) -> Obj | None:
         return None
 
 
+def _keys_on_host(ctx: Context, syncer: type[HostClass]) -> Iterable[Key]:
+    """Return the keys of the host's classes; none if it doesn't serve the kind."""
+    try:
+        return ctx.reader.keys(Side.HOST, syncer.resource)
+    except KeyError:
+        if syncer.is_everywhere:
+            raise
+        return ()
+
+
 def _checked(ctx: Context, names: ClassNames) -> ClassNames:
     """Return the fields of a copy whose classes are checked: those that the host doesn't own."""
     owned = [path for path, owner in ctx.config.authority.items() if owner == "host"]
@@ -402,7 +412,7 @@ def _default(ctx: Context, syncer: type[HostClass], virtual: Obj) -> str | None:
     """
     newest = ""
     name = ""
-    for key in sorted(ctx.reader.keys(Side.HOST, syncer.resource)):
+    for key in sorted(_keys_on_host(ctx, syncer)):
         host = ctx.host(syncer.resource, key)
         if host is None or not syncer.serves(ctx, host, virtual):
             continue
