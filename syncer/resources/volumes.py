@@ -31,8 +31,10 @@ from syncer.resources.claims import ClaimSyncer
 from syncer.resources.classes import StorageClassSyncer, provisioner_of
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 
-_HOST_CLAIMS = Source(Side.HOST, PERSISTENT_VOLUME_CLAIMS, marked=True)
-_VIRTUAL_CLAIMS = Source(Side.VIRTUAL, PERSISTENT_VOLUME_CLAIMS)
+#: Where claims aren't synced there are no stand-ins, and it takes no right to read the host's.
+_ON = ClaimSyncer.name
+_HOST_CLAIMS = Source(Side.HOST, PERSISTENT_VOLUME_CLAIMS, marked=True, optional_with=_ON)
+_VIRTUAL_CLAIMS = Source(Side.VIRTUAL, PERSISTENT_VOLUME_CLAIMS, optional_with=_ON)
 
 #: The index of the host's claims by the names of their volumes.
 _BY_VOLUME = "volume"
@@ -74,23 +76,20 @@ class VolumeSyncer(Syncer[Config], FakeSyncUp[Config], Indexes, Watches):
     )
     exact = ("spec.accessModes", "spec.capacity", "spec.claimRef")
 
-    def applies_to(self, settings: Settings) -> bool:
-        """Return False where claims aren't synced."""
-        return ClaimSyncer.name in settings.sections
-
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the claims of both sides, and the classes of the host that appear."""
         return (*self.reads, *classes.sources(settings, StorageClassSyncer))
 
     def indexes(self) -> Sequence[Index]:
         """Return the index of the host's claims by their volume."""
-        return [Index(_HOST_CLAIMS, _BY_VOLUME, _volumes_of, copies_only=True)]
+        index = Index(_HOST_CLAIMS, _BY_VOLUME, _volumes_of, optional_with=_ON, copies_only=True)
+        return [index]
 
     def watches(self) -> Sequence[Watch]:
         """Requeue a volume when a claim that names it changes."""
         return [
-            Watch(_HOST_CLAIMS, _keys, when="change"),
-            Watch(_VIRTUAL_CLAIMS, _keys_of_virtual),
+            Watch(_HOST_CLAIMS, _keys, when="change", optional_with=_ON),
+            Watch(_VIRTUAL_CLAIMS, _keys_of_virtual, optional_with=_ON),
         ]
 
     def fake_sync_up(self, ctx: Context[Config], key: Key) -> Decision:
@@ -141,6 +140,8 @@ def _volume(ctx: Context[Config], name: str) -> Obj | None:
 
     What the host has bound counts, whatever the tenant's claim says of its volume.
     """
+    if not ctx.enabled(_ON):
+        return None
     for key in sorted(ctx.reader.indexed(Side.HOST, PERSISTENT_VOLUME_CLAIMS, _BY_VOLUME, name)):
         copy = ctx.host(PERSISTENT_VOLUME_CLAIMS, key)
         if copy is None or dig(copy, "status.phase") != "Bound":
