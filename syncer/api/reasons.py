@@ -175,6 +175,7 @@ API_SERVERS_OWN = _skipped("ApiServersOwn", "it is {0}the virtual API server's o
 STATIC_POD = _skipped("StaticPod", "it mirrors a static Pod of a kubelet")
 BUILT_IN = _skipped("BuiltIn", "every API server has its own")
 COPY_OF_CRD = _skipped("CopyOfCrd", "it is the copy of a tenant's CRD")
+VOLUME_UNUSED = _skipped("VolumeUnused", "no synced claim is bound to this volume")
 NODE_UNUSED = _skipped("NodeUnused", "no synced Pod is on this node")
 CRD_NOT_PUBLIC = _skipped(
     "CrdNotPublic", "the host CRD has no label {0}: {1!r}", "set the label on the host CRD"

@@ -23,6 +23,7 @@ SPECIAL = {
     "host-services",
     "namespaces",
     "nodes",
+    "persistentvolumes",
     "pod-tokens",
     "pods",
     "public-crds",
