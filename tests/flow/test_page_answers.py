@@ -224,7 +224,7 @@ def test_no_step_of_a_list_looks_at_more_than_some_objects(monkeypatch: pytest.M
 
 
 def test_list_of_what_waits_looks_at_no_object_in_step() -> None:
-    """With 100,000 of them a page would take half a second of CPU."""
+    """There may be 100,000 of them, and a page asks every minute."""
 
     async def scenario() -> None:
         two = Two()
