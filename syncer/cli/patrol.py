@@ -10,6 +10,7 @@ import click
 
 from syncer.cli import show
 from syncer.cli.options import GivenOptions, option, pass_given, settings
+from syncer.plain_texts import plain_values
 
 if TYPE_CHECKING:
     from syncer.config import Loaded
@@ -83,7 +84,7 @@ def patrol(
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     for each in found:
         prefix = f"{each['cluster']}: " if len(found) > 1 else ""
-        for line in lines(show.plain_values(each), diff=diff):
+        for line in lines(plain_values(each), diff=diff):
             click.echo(prefix + line)
     is_clean = all(each["kinds"] and not is_left(each) for each in found)
     status = 0 if is_clean else 1

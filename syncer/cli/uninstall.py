@@ -10,6 +10,7 @@ import click
 
 from syncer.cli import show
 from syncer.cli.options import GivenOptions, option, output, pass_given, settings
+from syncer.plain_texts import plain
 
 if TYPE_CHECKING:
     from syncer.api import Side
@@ -88,9 +89,9 @@ def uninstall(
         headers=not no_headers,
     )
     for line in (*report.remarks, *_end(report, yes=yes)):
-        click.echo(show.plain(line), err=output in ("json", "yaml"))
+        click.echo(plain(line), err=output in ("json", "yaml"))
     for line in report.problems:
-        click.echo(show.red(show.plain(line)), err=True)
+        click.echo(show.red(plain(line)), err=True)
     ctx.exit(report.exit_code)
 
 

@@ -8,7 +8,7 @@ from syncer.api import Marks, Networking, Patrol, Pauses, Section
 from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
-from syncer.config.values import ListenAddress, SocketPath
+from syncer.config.values import ListenAddress, LoopbackAddress, SocketPath
 from syncer.lease_times import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from syncer.resources.custom import CustomConfig
 
@@ -231,6 +231,17 @@ class HealthOptions(Section):
 
     address: ListenAddress = ":8081"
     """Address to listen on. Empty or `0`: off."""
+
+
+class PageOptions(Section):
+    """A page for a browser on the same machine: states with reasons, drift, the last hour.
+
+    Whoever reaches the address may read it, so it is only for a loopback address, on a machine or
+    in a pod without other users; `kubectl port-forward` asks the host's API server who may.
+    """
+
+    address: LoopbackAddress = ""
+    """Loopback address to listen on, such as `127.0.0.1:8082`. Empty or `0`: off."""
 
 
 class ControlOptions(Section):

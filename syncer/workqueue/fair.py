@@ -338,6 +338,10 @@ class FairQueue:
         """Return True if a request is ready or running, but not if it is only delayed."""
         return request in self._waiting or request in self._running
 
+    def held(self) -> list[SyncRequest]:
+        """Return the requests that are ready or running, but not those that are only delayed."""
+        return [*self._waiting, *self._running]
+
     def is_idle(self) -> bool:
         """Return True if no request is ready or running."""
         return not self._waiting and not self._running

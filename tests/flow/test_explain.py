@@ -245,9 +245,9 @@ def test_list_comes_in_pages_without_a_gap() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize("first", [1, 4, 500])
-def test_list_is_whole_whatever_a_look_takes_first(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
-    monkeypatch.setattr("syncer.daemon.pages.listing.PAGE", first)
+@pytest.mark.parametrize("together", [1, 4, 500])
+def test_list_is_whole_however_many_are_sorted_together(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    monkeypatch.setattr("syncer.daemon.pages.listing.SORTED", together)
 
     async def scenario() -> None:
         two = Two()
@@ -271,7 +271,8 @@ def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: pytest.
             pair = daemon.process.pairs[CLUSTER]
             controllers = dict(pair.controllers)
             listing = asyncio.create_task(listed(daemon.process, {}))
-            await asyncio.sleep(0)
+            for _ in range(2):  # it sorts the objects, and has shown some
+                await asyncio.sleep(0)
             pair.controllers.clear()
             try:
                 found = await listing

@@ -1,5 +1,6 @@
 """Handlers of the control API, for an operator's commands."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -10,8 +11,8 @@ from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest
 from syncer.api.reasons import UNREADABLE, RequestState
 from syncer.daemon.pages.explain import explained, find, waiting_syncers
-from syncer.daemon.pages.listing import STATES, ListPage, ObjectFilter, page
-from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
+from syncer.daemon.pages.listing import STATES, ListPage, ObjectFilter, limit_of, page
+from syncer.daemon.pages.status import IN_STEP, clusters, failed, mapped, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
@@ -168,13 +169,16 @@ def _times(process: Process, since: float) -> dict[str, Any]:
 
 
 def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
-    """Return the state and the counts of each syncer of these pairs."""
+    """Return the state and the counts of each syncer of these pairs.
+
+    Without the number of mapped objects, for which all of them may have to be looked at:
+    :func:`standing_mapped`.
+    """
     return [
         {
             "cluster": one.cluster,
             "syncer": one.syncer,
             "standing": one.standing.value,
-            "mapped": one.mapped,
             "inStep": one.objects.get(IN_STEP, 0),
             **{state.value: one.objects.get(state, 0) for state in RequestState},
             "collisions": one.collisions,
@@ -182,6 +186,19 @@ def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, A
         }
         for one in syncers(process, pairs)
     ]
+
+
+def standing_mapped(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+    """Return the same with ``mapped``, the number of objects with a counterpart.
+
+    It is None for a syncer that creates nothing on the other side, and before it has begun.
+    """
+    rows = standing(process, pairs)
+    for row in rows:
+        pair = process.pairs[row["cluster"]]
+        controller = pair.controllers.get(row["syncer"])
+        row["mapped"] = mapped(pair, controller) if controller is not None else None
+    return rows
 
 
 def _lost(process: Process, cluster: str) -> str:
@@ -262,7 +279,10 @@ async def explain(process: Process, *, cluster: str, kind: str, key: str) -> lis
                 found.append((pair, controller, request))
             else:
                 absent.append((pair, controller, controller.request(wanted)))
-    rows = [await explained(process, *each) for each in found or absent]
+    rows: list[dict[str, Any]] = []
+    for each in found or absent:
+        rows.append(await explained(process, *each))
+        await asyncio.sleep(0)  # each virtual cluster of a fleet may have a row
     return [*rows, *waiting]
 
 
@@ -284,7 +304,8 @@ async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
         selector=_selector(str(given.get("selector") or "")),
     )
     begin = str(given.get("begin") or "")
-    return await page(process, chosen.pairs, chosen.syncers, wanted, begin=begin)
+    most = limit_of(given)
+    return await page(process, chosen.pairs, chosen.syncers, wanted, begin=begin, most=most)
 
 
 def _selector(text: str) -> Obj | None:
@@ -332,7 +353,7 @@ def add(control: Control, process: Process) -> None:
         return [asdict(each) for each in clusters(process) if wanted in ("", each.cluster)]
 
     async def answer_status(given: Mapping[str, Any]) -> Any:
-        return standing(process, objects(given).pairs)
+        return standing_mapped(process, objects(given).pairs)
 
     async def answer_parked(given: Mapping[str, Any]) -> Any:
         return parked(process, objects(given))

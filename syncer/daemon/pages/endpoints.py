@@ -1,5 +1,6 @@
-"""The endpoints of a daemon: metrics, health pages, and the control socket."""
+"""The endpoints of a daemon: metrics, health pages, the control socket, and the page."""
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,8 +13,11 @@ from syncer.cache.reflector import ReflectorState
 from syncer.config import SyncerConfig
 from syncer.daemon.connections import Connection
 from syncer.daemon.pages import control as control_api
-from syncer.daemon.pages import status
+from syncer.daemon.pages import page_handlers, status
+from syncer.daemon.pages.history import History
+from syncer.daemon.pages.page import page_app
 from syncer.daemon.process import Process
+from syncer.daemon.tasks import beside
 from syncer.daemon.unserved import UNLISTED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol import patrollers
@@ -42,7 +46,7 @@ async def serving(
     lease: Lease | None,
     shards: Shards | None = None,
 ) -> AsyncIterator[None]:
-    """Serve metrics, health pages and the control API while the block runs, as configured.
+    """Serve metrics, health, the control API and the page while the block runs, as configured.
 
     Metrics and health have their own threads, so that they answer even while the event loop hangs.
 
@@ -62,17 +66,14 @@ async def serving(
         ):
             if server:
                 stack.callback(server.close)
-        await _serve_control(stack, process, config, lease)
+        control = _control(process, lease)
+        await _serve_control(stack, control, config, lease)
+        await _serve_page(stack, control, process, config)
         yield
 
 
-async def _serve_control(
-    stack: AsyncExitStack,
-    process: Process,
-    config: SyncerConfig,
-    lease: Lease | None,
-) -> None:
-    """Serve the control socket. Without it if another candidate on the same machine has it."""
+def _control(process: Process, lease: Lease | None) -> Control:
+    """Return what answers commands, and the page."""
 
     def led_by() -> str | None:
         """Return who leads instead of this process."""
@@ -80,6 +81,30 @@ async def _serve_control(
 
     control = Control(led_by=led_by)
     control_api.add(control, process)
+    return control
+
+
+async def _serve_page(
+    stack: AsyncExitStack, control: Control, process: Process, config: SyncerConfig
+) -> None:
+    """Serve the page, if it is on, and keep its numbers of the last hour."""
+    app = page_app(control, asyncio.get_running_loop())
+    server = serve(config.page.address, app, setting="page.address")
+    if server is None:
+        return
+    stack.callback(server.close)
+    history = History(process.metrics, lambda: list(process.pairs))
+    page_handlers.add(control, process, history)
+    await stack.enter_async_context(beside(history.keep()))
+
+
+async def _serve_control(
+    stack: AsyncExitStack,
+    control: Control,
+    config: SyncerConfig,
+    lease: Lease | None,
+) -> None:
+    """Serve the control socket. Without it if another candidate on the same machine has it."""
     try:
         await stack.enter_async_context(control.serving(config.control_socket(os.environ)))
     except ConfigError as error:

@@ -27,6 +27,7 @@ from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.drift import drifts, other_owner
 from syncer.engine.reconcile.drift import path_text as drift_path
 from syncer.engine.reconcile.managed_fields import writers
+from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.trace import Explained
 from syncer.translate.authority import authority_of
 from syncer.translate.times import written
@@ -241,16 +242,18 @@ def _owners(controller: BoundSyncer) -> Mapping[str, Sequence[str]]:
 
 
 def _frozen(pair: ClusterPair, request: SyncRequest) -> list[dict[str, str]]:
-    return [
-        {
-            "object": str(one.ref),
-            "field": one.field or "(all of it)",
-            "until": one.ends,
-            "other": one.other,
-        }
-        for one in pair.policies.contention.frozen()
-        if one.request == request
-    ]
+    frozen = pair.policies.contention.frozen()
+    return [frozen_field(one) for one in frozen if one.request == request]
+
+
+def frozen_field(one: Frozen) -> dict[str, str]:
+    """Return a frozen field as JSON."""
+    return {
+        "object": str(one.ref),
+        "field": one.field or "(all of it)",
+        "until": one.ends,
+        "other": one.other,
+    }
 
 
 async def _managers(

@@ -1,6 +1,7 @@
 """The status of a running process: degraded syncers, objects in step, and what is left to do."""
 
 import asyncio
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -43,29 +44,37 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
     A condition of a pair hinders none.
     """
     found: dict[tuple[str, str], str] = {}
-    for labels, why in waiting(process).items():
+    for cluster, served in list(process.served.items()):
+        for part, why in _hindered(served, details=details).items():
+            found[cluster, part] = why
+    return found
+
+
+def _hindered(served: ServedCluster, *, details: bool = True) -> dict[str, str]:
+    """Return the hindered syncers of a virtual cluster, with the reasons."""
+    pair = served.pair
+    found: dict[str, str] = {}
+    for name, why in served.waiting().items():
         if not details and why.startswith(INIT_RAISED):
             why = why.partition(": ")[0]  # the rest is the message of the error
-        found[labels] = why
-    for cluster, served in list(process.served.items()):
-        for name, why in list(served.own_controllers.broken.items()):
-            found[cluster, name] = why if details else "it could not be started"
-    for pair, controller in _controllers(process):
+        found[name] = why
+    for name, why in list(served.own_controllers.broken.items()):
+        found[name] = why if details else "it could not be started"
+    for controller in list(pair.controllers.values()):
         if reasons := _unread(pair, controller, details=details):
-            found[pair.name, controller.name] = "; ".join(sorted(reasons))
-    for pair in list(process.pairs.values()):
-        for deletions in list(pair.policies.breaker.stopped.values()):
-            found[pair.name, deletions.syncer] = str(deletions)
-        # What hinders a syncer more has been named.
-        kept = "copies of deleted objects that a pause on the host keeps"
-        frozen = "fields left alone because somebody else sets them back each time"
-        for what, counts in (
-            (kept, kept_by_pauses(pair)),
-            (frozen, pair.policies.contention.numbers()),
-        ):
-            for (name,), number in counts.items():
-                if number:
-                    found.setdefault((pair.name, name), f"{what}: {number}")
+            found[controller.name] = "; ".join(sorted(reasons))
+    for deletions in list(pair.policies.breaker.stopped.values()):
+        found[deletions.syncer] = str(deletions)
+    # What hinders a syncer more has been named.
+    kept = "copies of deleted objects that a pause on the host keeps"
+    frozen = "fields left alone because somebody else sets them back each time"
+    for what, counts in (
+        (kept, kept_by_pauses(pair)),
+        (frozen, pair.policies.contention.numbers()),
+    ):
+        for (name,), number in counts.items():
+            if number:
+                found.setdefault(name, f"{what}: {number}")
     return found
 
 
@@ -176,40 +185,48 @@ class ClusterStanding:
     reason: str = ""
 
 
-def clusters(process: Process) -> list[ClusterStanding]:
-    """Return all virtual clusters, also those that can't be served at present, by name."""
-    found: list[ClusterStanding] = []
-    absent = process.unserved.clusters
-    for cluster, why in absent.items():
-        if cluster not in process.served:
-            state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
-            leads = process.leads(cluster)
-            found.append(ClusterStanding(cluster, state, leads, reason=why.message))
-    for (namespace, secret), why in process.unserved.secrets.items():
-        name = f"{namespace}/{secret}"
-        found.append(ClusterStanding(name, ClusterState.REFUSED, reason=why.message))
-
+def clusters(process: Process, begin: str = "", most: int | None = None) -> list[ClusterStanding]:
+    """Return all virtual clusters, also those that can't be served at present, by name: those after
+    ``begin``, and so many at most.
+    """
     parked = Counter[str]()
     for (cluster, *_), number in process.statuses.parked().items():
         parked[cluster] += number
-    empty = unfilled(process)
-    for name, served in process.served.items():
-        state, reason = _state_of(served, empty.get(name, ()))
-        if not reason and name in absent:
-            reason = absent[name].message
-        controllers = list(served.pair.controllers.values())
-        standing = ClusterStanding(
-            name,
-            state,
-            process.leads(name),
-            syncers=len(controllers) + len(served.waiting()),
-            ready=sum(each.ready for each in controllers),
-            objects=sum(_objects(each) for each in controllers),
-            parked=parked[name],
-            reason=reason,
-        )
-        found.append(standing)
-    return sorted(found, key=lambda each: each.cluster)
+    refused: dict[str, tuple[str, str]] = {}
+    for namespace, secret in process.unserved.secrets:
+        refused[f"{namespace}/{secret}"] = (namespace, secret)
+    absent = process.unserved.clusters
+    names = sorted({*process.served, *absent, *refused})
+    found: list[ClusterStanding] = []
+    for name in names[bisect_right(names, begin) :][:most]:
+        if name in process.served:
+            trouble = absent[name].message if name in absent else ""
+            found.append(_served_standing(process, name, parked[name], trouble))
+        elif name in refused:
+            why = process.unserved.secrets[refused[name]]
+            found.append(ClusterStanding(name, ClusterState.REFUSED, reason=why.message))
+        else:
+            why = absent[name]
+            state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
+            leads = process.leads(name)
+            found.append(ClusterStanding(name, state, leads, reason=why.message))
+    return found
+
+
+def _served_standing(process: Process, name: str, parked: int, trouble: str) -> ClusterStanding:
+    served = process.served[name]
+    state, reason = _state_of(served, served.unfilled())
+    controllers = list(served.pair.controllers.values())
+    return ClusterStanding(
+        name,
+        state,
+        process.leads(name),
+        syncers=len(controllers) + len(served.waiting()),
+        ready=sum(each.ready for each in controllers),
+        objects=sum(_objects(each) for each in controllers),
+        parked=parked,
+        reason=reason or trouble,
+    )
 
 
 def _state_of(served: ServedCluster, empty: Collection[str]) -> tuple[ClusterState, str]:
@@ -313,7 +330,6 @@ class Standing(StrEnum):
 class SyncerStatus:
     """The state of a syncer of a virtual cluster, and the counts of its objects.
 
-    ``mapped`` is None for a syncer that creates nothing on the other side, and before it has begun.
     ``objects`` are counted by state.
     """
 
@@ -321,7 +337,6 @@ class SyncerStatus:
     syncer: str
     standing: Standing
     reason: str = ""
-    mapped: int | None = None
     objects: Mapping[str, int] = field(default_factory=dict)
     collisions: int = 0
 
@@ -331,33 +346,27 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
 
     Yield also each paused name that no syncer has.
     """
-    counts = states(process)
-    taken = collisions(process)
-    troubles = degraded(process)
-    absent = waiting(process)
+    counts = process.statuses.count()
+    parked = process.statuses.parked()
     for pair in pairs:
-        names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}
+        served = process.served[pair.name]
+        troubles = {part: condition.message for part, condition in pair.conditions.items()}
+        troubles |= _hindered(served)
+        names = {*pair.controllers, *served.waiting()}
         for name in sorted(names):
             controller = pair.controllers.get(name)
-            trouble = troubles.get((pair.name, name), "")
             standing, reason = _standing(
                 controller,
-                trouble,
+                troubles.get(name, ""),
                 is_paused=pair.policies.pause.is_paused(name),
             )
-            number = mapped(pair, controller) if controller is not None else None
             objects: dict[str, int] = {}
-            for state in (IN_STEP, *RequestState):
+            for state in RequestState:
                 objects[state] = counts.get((pair.name, name, state), 0)
-            yield SyncerStatus(
-                pair.name,
-                name,
-                standing,
-                reason,
-                number,
-                objects,
-                taken.get((pair.name, name), 0),
-            )
+            if controller is not None:
+                objects[IN_STEP] = max(_objects(controller) - sum(objects.values()), 0)
+            collided = parked.get((pair.name, name, NameTaken.__name__), 0)
+            yield SyncerStatus(pair.name, name, standing, reason, objects, collided)
         for name in sorted(pair.policies.pause.syncers - names):
             why = "a pause names it, and no syncer is called so"
             yield SyncerStatus(pair.name, name, Standing.UNKNOWN, why)

@@ -98,6 +98,9 @@ class RequestStatuses:
     def __init__(self) -> None:
         #: By virtual cluster and syncer.
         self._kept: dict[tuple[str, str], dict[_Place, _Kept]] = {}
+        #: The number of these by virtual cluster, syncer, state, code and class of error, so that
+        #: nobody who wants numbers looks at each request.
+        self._numbers: Counter[tuple[str, str, str, str, str]] = Counter()
         #: By virtual cluster: the latest texts of requests.
         self._texts: dict[str, LRUCache[SyncRequest, str]] = {}
         #: Number of changes, by (virtual cluster, syncer, side, verb).
@@ -109,7 +112,10 @@ class RequestStatuses:
         if not kept:
             return
         before = kept.pop(_place(request), None)
-        if before is not None and before.text:
+        if before is None:
+            return
+        self._count(request.cluster, request.syncer, before, -1)
+        if before.text:
             self._forget_text(request)
 
     def note(
@@ -131,15 +137,22 @@ class RequestStatuses:
             status.since = before.since
             status.tried = before.tried + 1
         kept[place] = status
+        is_news = before is None or not status.is_same(before)
+        if is_news:
+            if before is not None:
+                self._count(request.cluster, request.syncer, before, -1)
+            self._count(request.cluster, request.syncer, status, 1)
         if status.text:
             self._keep_text(request, str(reason))
         elif before is not None and before.text:
             self._forget_text(request)
-        return before is None or not status.is_same(before)
+        return is_news
 
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget a syncer that has stopped."""
         kept = self._kept.pop((cluster, syncer), {})
+        for status in kept.values():
+            self._count(cluster, syncer, status, -1)
         texts = self._texts.get(cluster)
         if texts is None:
             return
@@ -172,31 +185,40 @@ class RequestStatuses:
         return self._in([state for state in RequestState if state is not RequestState.SKIPPED])
 
     def count(self) -> Mapping[tuple[str, ...], int]:
-        """Count the requests that are not in step, by virtual cluster, syncer and state."""
+        """Count the requests that are not in step, by virtual cluster, syncer and state.
+
+        Thread-safe, as the other counts.
+        """
         counts: Counter[tuple[str, ...]] = Counter()
-        for (cluster, syncer), kept in list(self._kept.items()):
-            for status in list(kept.values()):
-                counts[cluster, syncer, status.state.value] += 1
+        for (cluster, syncer, state, _, _), number in list(self._numbers.items()):
+            counts[cluster, syncer, state] += number
         return counts
 
     def count_reasons(self) -> Mapping[tuple[str, ...], int]:
         """Count them by virtual cluster, syncer, state and code."""
         counts: Counter[tuple[str, ...]] = Counter()
-        for (cluster, syncer), kept in list(self._kept.items()):
-            for status in list(kept.values()):
-                counts[cluster, syncer, status.state.value, status.code.name] += 1
+        for (cluster, syncer, state, code, _), number in list(self._numbers.items()):
+            counts[cluster, syncer, state, code] += number
         return counts
 
     def parked(self) -> Mapping[tuple[str, ...], int]:
         """Count the parked requests, by virtual cluster, syncer and class of error."""
         counts: Counter[tuple[str, ...]] = Counter()
-        for (cluster, syncer), kept in list(self._kept.items()):
-            for status in list(kept.values()):
-                if status.state is RequestState.PARKED:
-                    counts[cluster, syncer, status.error] += 1
+        for (cluster, syncer, state, _, error), number in list(self._numbers.items()):
+            if state == RequestState.PARKED.value:
+                counts[cluster, syncer, error] += number
         return counts
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _count(self, cluster: str, syncer: str, status: _Kept, number: int) -> None:
+        """Count a status once more, or with -1 once less."""
+        labels = (cluster, syncer, status.state.value, status.code.name, status.error)
+        left = self._numbers[labels] + number
+        if left:
+            self._numbers[labels] = left
+        else:
+            del self._numbers[labels]
 
     def _forget_text(self, request: SyncRequest) -> None:
         texts = self._texts.get(request.cluster)

@@ -1,7 +1,9 @@
 """What is kept of a request that isn't in step."""
 
+import random
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -152,3 +154,35 @@ def test_short_arguments_of_a_reason_stay_as_they_are() -> None:
     decided = decided_status(wait(NO_COPY_YET("Secret", key)))
     assert decided is not None
     assert decided[1].args == ("Secret", key)
+
+
+def test_numbers_are_those_of_the_requests_that_are_kept() -> None:
+    """They are counted at each change, as a look at each of 100,000 requests would hold up the event loop."""
+    statuses = RequestStatuses()
+    rng = random.Random(1)
+    errors = ("", "NameTaken")
+    for _ in range(3000):
+        request = SyncRequest("vc", rng.choice(("pods", "secrets")), Key("shop", f"o{rng.randrange(20)}"))
+        match rng.randrange(40):
+            case 0:
+                statuses.drop("vc", request.syncer)
+            case each if each < 15:
+                statuses.in_step(request)
+            case _:
+                reason = rng.choice((UNUSED("Secret", "all"), INVALID(f"text {rng.randrange(3)}")))
+                state = rng.choice(list(RequestState))
+                statuses.note(request, state, reason, error=rng.choice(errors))
+        kept = Counter[tuple[str, ...]]()
+        reasons = Counter[tuple[str, ...]]()
+        parked = Counter[tuple[str, ...]]()
+        for syncer in ("pods", "secrets"):
+            for each, state in statuses.of_syncer("vc", syncer):
+                status = statuses.of(each)
+                assert status is not None
+                kept["vc", syncer, state.value] += 1
+                reasons["vc", syncer, state.value, status.reason.code.name] += 1
+                if state is RequestState.PARKED:
+                    parked["vc", syncer, status.error] += 1
+        assert statuses.count() == kept
+        assert statuses.count_reasons() == reasons
+        assert statuses.parked() == parked
