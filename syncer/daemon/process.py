@@ -195,7 +195,10 @@ class Process:
         :meth:`work` uses them.
 
         Others that are prepared later are served by :meth:`.ServedCluster.serve`.
+
+        An error of ours that the block raises comes out alone, and not in the group of the tasks.
         """
+        error: SyncerError | None = None
         async with asyncio.TaskGroup() as tasks:
             background = [
                 tasks.create_task(self.connections.run()),
@@ -205,9 +208,13 @@ class Process:
             await asyncio.sleep(0)  # they have begun
             try:
                 yield
+            except SyncerError as raised:
+                error = raised
             finally:
                 for task in background:
                     task.cancel()
+        if error is not None:
+            raise error
 
     async def work(self) -> None:
         """Process the queue, and run the syncers' own controllers, until the queue is closed or

@@ -2,17 +2,19 @@
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncer.api import selectors
 from syncer.api.objects import Key, Obj, SyncRequest, labels_of
 from syncer.api.reasons import RequestState
-from syncer.daemon.pages.explain import row, status_of
+from syncer.daemon.pages.explain import not_running, row, status_of
 from syncer.daemon.pages.status import IN_STEP
 from syncer.daemon.process import Process
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
 
 #: Objects of a page.
@@ -47,12 +49,14 @@ class ListPage:
     items: list[dict[str, Any]]
     #: Where the next page begins; ``""`` if there is none.
     next: str
+    #: On the last page: the reasons of syncers whose objects aren't known, as ``cluster/syncer``.
+    unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
 async def page(
     process: Process,
-    pairs: Iterable[ClusterPair],
-    syncers: Collection[str],
+    pairs: Sequence[ClusterPair],
+    syncers: AbstractSet[str],
     wanted: ObjectFilter,
     *,
     begin: str = "",
@@ -89,7 +93,23 @@ async def page(
                 return ListPage(items, "\n".join(last))
             items.append(row(process, controller, request, status))
             last = (*place, *_order(request))
-    return ListPage(items, "")
+    return ListPage(items, "", _unlisted(process, pairs, syncers))
+
+
+def _unlisted(
+    process: Process, pairs: Sequence[ClusterPair], syncers: AbstractSet[str]
+) -> dict[str, str]:
+    """Return why objects of these syncers, and of those that have not begun, aren't known."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        for name, why in process.served[pair.name].waiting().items():
+            if name in syncers:
+                found[f"{pair.name}/{name}"] = why
+        for name in sorted(syncers & pair.controllers.keys()):
+            controller = pair.controllers[name]
+            if not controller.ready:
+                found[f"{pair.name}/{name}"] = str(not_running(pair, controller))
+    return found
 
 
 def _places(
@@ -112,7 +132,10 @@ async def _requests(
     most = PAGE
     looked = 0
     while (controller := pair.controllers.get(name)) is not None:
-        found = _first(process, controller, wanted, after, most)
+        if process.is_working:
+            found = _first(process, controller, wanted, after, most)
+        else:
+            found = _first_undecided(pair, controller, wanted, after, most)
         for request in found:
             if pair.controllers.get(name) is not controller:
                 return
@@ -146,8 +169,6 @@ def _first(
         if is_wanted and _order(request) > after:
             found.append(request)
     others = {IN_STEP, RequestState.PENDING.value}
-    if not process.is_working:
-        others = set(STATES)
     if not others.isdisjoint(wanted.states) and controller.virtual is not None:
         shown = {request.key for request in known}
         keys = [
@@ -156,6 +177,28 @@ def _first(
             if wanted.has_namespace(key) and key not in shown and (*key, "", "") > after
         ]
         found += [controller.request(key) for key in heapq.nsmallest(most, keys)]
+    return heapq.nsmallest(most, found, key=_order)
+
+
+def _first_undecided(
+    pair: ClusterPair,
+    controller: BoundSyncer,
+    wanted: ObjectFilter,
+    after: tuple[str, ...],
+    most: int,
+) -> list[SyncRequest]:
+    """Return the first requests of a syncer in the chosen namespace after ``after``.
+
+    No state is known in a process without workers: each is decided when it is looked at.
+    """
+    if not controller.direction.syncs:
+        return []
+    found: list[SyncRequest] = []
+    for request in VerifiedPairs(pair, controller).changed(everything=True):
+        if request is None or not wanted.has_namespace(request.key):
+            continue
+        if _order(request) > after:
+            found.append(request)
     return heapq.nsmallest(most, found, key=_order)
 
 

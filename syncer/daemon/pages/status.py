@@ -51,7 +51,7 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
         for name, why in list(served.own_controllers.broken.items()):
             found[cluster, name] = why if details else "it could not be started"
     for pair, controller in _controllers(process):
-        if reasons := _unread(pair, controller, details=details):
+        if reasons := unread(pair, controller, details=details):
             found[pair.name, controller.name] = "; ".join(sorted(reasons))
     for pair in list(process.pairs.values()):
         for deletions in list(pair.policies.breaker.stopped.values()):
@@ -69,7 +69,7 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
     return found
 
 
-def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set[str]:
+def unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool = True) -> set[str]:
     """Return why a syncer can't read its stores, or objects in them."""
     reasons = set[str]()
     for store in controller.stores:
