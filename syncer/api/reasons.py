@@ -140,14 +140,20 @@ def _failed(name: str, way_out: str = "") -> ReasonCode:
 
 SKIPPED_BY_SYNCER = _define("SkippedBySyncer", RequestState.SKIPPED, "{0}", is_text=True)
 NO_OBJECT = _skipped(
-    "NoObject", "neither side has it", "see that kind, namespace and name are right"
+    "NoObject",
+    "the virtual cluster has no such object, and the host no such copy of one",
+    "see that kind, namespace and name are right",
 )
 CAME_FROM_HOST = _skipped("CameFromHost", "the virtual object came from the host")
 ORIGINAL_ENDS = _skipped("OriginalEnds", "the virtual {0} is being deleted")
 HOST_ENDS = _skipped("HostEnds", "the host {0} is being deleted")
 NOT_OURS = _skipped("NotOurs", "the host object is not ours")
 COPY_OF_ANOTHER = _skipped("CopyOfAnother", "the host object is the copy of another object")
-HOST_GONE = _skipped("HostGone", "no host object appears as this one")
+HOST_GONE = _skipped(
+    "HostGone",
+    "no host object appears as this one: there is none, or sync.{0} leaves it out",
+    "see the options of sync.{0}",
+)
 BOTH_GO = _skipped("BothGo", "the host object is gone, and the virtual object is being deleted")
 TENANTS_OWN = _skipped("TenantsOwn", "the virtual object is not one that we made")
 SYNCS_NOTHING = _skipped("SyncsNothing", "this syncer syncs nothing")

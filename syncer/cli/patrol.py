@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,25 +117,10 @@ def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> boo
 
 
 def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> list[ClusterReport]:
-    import asyncio
-
-    from syncer.cli.loading import selected
+    from syncer.cli.without_daemon import decided_here
     from syncer.daemon.patrol_once import patrol_once
-    from syncer.observe.logs import configure
 
-    log = configured.config.log
-    level = "error" if log.level == "info" else log.level
-    configure(level, log.format)
-
-    async def scan() -> ClusterReport:
-        return await patrol_once(
-            configured.config,
-            await selected(configured),
-            kinds=kinds,
-            confirm=confirm,
-        )
-
-    return [asyncio.run(scan())]
+    return [decided_here(configured, partial(patrol_once, kinds=kinds, confirm=confirm))]
 
 
 def _latest(configured: "Loaded", kinds: Sequence[str]) -> list[ClusterReport]:

@@ -21,6 +21,11 @@ def one_line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 attempt``, ``2 attempts``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def fail(message: str, exit_code: int = 1) -> NoReturn:
     """Print a message to standard error and exit."""
     click.echo(message, err=True)
@@ -40,6 +45,11 @@ def end_with(error: Exception) -> None:
         fail(f"{plain(str(error))}\n{summary}. Nothing was started.", error.exit_code)
     if isinstance(error, SyncerError):
         fail(f"{red('syncer:')} {plain(str(error))}", error.exit_code)
+
+
+def no_daemon(error: Exception) -> None:
+    """Print that no daemon answers, and that the command therefore decides by itself."""
+    click.echo(f"{error}\nSo this command decides once by itself.", err=True)
 
 
 def red(text: str) -> str:

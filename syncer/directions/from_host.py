@@ -122,7 +122,7 @@ class FromHost(Direction):
 
     def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
-            return skip(reasons.HOST_GONE())
+            return skip(reasons.HOST_GONE(self.syncer.section))
         if is_deleting(virtual) and not self.syncer.own_deletion:
             return skip(reasons.BOTH_GO())
         return None

@@ -246,7 +246,12 @@ FOREIGN = obj("vc-ns", HOST_KEY.name)
         (DownOrStand, FROM_HERE, FOREIGN, "fake_sync"),
         (UpOrStand, None, None, "fake_sync_up"),
         (UpOrStand, FROM_HERE, None, "fake_sync"),
-        (UpOrStand, obj(), None, "no host object appears as this one"),
+        (
+            UpOrStand,
+            obj(),
+            None,
+            "no host object appears as this one: there is none, or sync.toHost.up-or-stand leaves it out",
+        ),
         (UpOrStand, None, obj("vc-ns"), "it is there"),
         (UpOrStand, FROM_HERE, obj("vc-ns"), "it is there"),
     ],

@@ -10,8 +10,8 @@ from syncer.api import selectors
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest
 from syncer.api.reasons import UNREADABLE, RequestState
-from syncer.daemon.pages.explain import explained, find, waiting_syncers
-from syncer.daemon.pages.listing import STATES, ListPage, ObjectFilter, limit_of, page
+from syncer.daemon.pages.explain import explained, find, is_called, waiting_syncers
+from syncer.daemon.pages.listing import PAGE, STATES, ListPage, ObjectFilter, limit_of, page
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, mapped, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
@@ -286,14 +286,15 @@ async def explain(process: Process, *, cluster: str, kind: str, key: str) -> lis
     return [*rows, *waiting]
 
 
-async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
-    """Return a page of the list that a query asks for.
+async def listed(process: Process, given: Mapping[str, Any], *, most: int = PAGE) -> ListPage:
+    """Return a page of the list that a query asks for, with ``most`` objects at most.
 
     Raises:
-        Refused: No virtual cluster, synced kind or state has this name.
+        Refused: No virtual cluster, synced kind or state has this name, or the limit is wrong.
     """
     kind = str(given.get("kind") or "")
-    chosen = selection(process, cluster=str(given.get("cluster") or ""), kinds=(kind,))
+    pairs = selection(process, cluster=str(given.get("cluster") or "")).pairs
+    syncers = _known_syncers(process, pairs, kind)
     states = str(given.get("states") or ",".join(STATES)).split(",")
     for state in states:
         if state not in STATES:
@@ -304,8 +305,23 @@ async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
         selector=_selector(str(given.get("selector") or "")),
     )
     begin = str(given.get("begin") or "")
-    most = limit_of(given)
-    return await page(process, chosen.pairs, chosen.syncers, wanted, begin=begin, most=most)
+    most = limit_of(given, most)
+    return await page(process, pairs, syncers, wanted, begin=begin, most=most)
+
+
+def _known_syncers(process: Process, pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
+    """Return the syncers of a kind, ``""`` for all, with those that have not begun.
+
+    Raises:
+        Refused: No synced kind has this name.
+    """
+    waiting = {name for pair in pairs for name in process.served[pair.name].waiting()}
+    if not kind:
+        return _syncers(pairs, kind) | waiting
+    named = {name for name in waiting if is_called(name, kind)}
+    if named:
+        return frozenset(named)
+    return _syncers(pairs, kind)
 
 
 def _selector(text: str) -> Obj | None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -11,10 +12,11 @@ from syncer.api import selectors
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest, labels_of
 from syncer.api.reasons import RequestState
-from syncer.daemon.pages.explain import row, status_of
+from syncer.daemon.pages.explain import not_running, row, status_of
 from syncer.daemon.pages.status import IN_STEP
 from syncer.daemon.process import Process
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
 
 #: Objects of a page.
@@ -51,24 +53,28 @@ class ListPage:
     items: list[dict[str, Any]]
     #: Where the next page begins; ``""`` if there is none.
     next: str
+    #: On the last page: the reasons of syncers whose objects aren't known, as ``cluster/syncer``.
+    unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
-def limit_of(given: Mapping[str, Any]) -> int:
-    """Return the number of objects of a page that a query asks for: :data:`PAGE` at most.
+def limit_of(given: Mapping[str, Any], most: int = PAGE) -> int:
+    """Return the number of objects of a page that a query asks for: ``most`` at most.
 
     Raises:
         Refused: It is no number from 1 on.
     """
-    text = str(given.get("limit") or PAGE)
+    text = str(given.get("limit") or "")
+    if not text:
+        return most
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text)):
-        raise Refused(f"limit: {text!r} is no number from 1 to {PAGE}")
-    return min(int(text), PAGE)
+        raise Refused(f"limit: {text!r} is no number from 1 to {most}")
+    return min(int(text), most)
 
 
 async def page(
     process: Process,
-    pairs: Iterable[ClusterPair],
-    syncers: Collection[str],
+    pairs: Sequence[ClusterPair],
+    syncers: AbstractSet[str],
     wanted: ObjectFilter,
     *,
     begin: str = "",
@@ -105,7 +111,23 @@ async def page(
                 return ListPage(items, "\n".join(last))
             items.append(row(process, controller, request, status))
             last = (*place, *_order(request))
-    return ListPage(items, "")
+    return ListPage(items, "", _unlisted(process, pairs, syncers))
+
+
+def _unlisted(
+    process: Process, pairs: Sequence[ClusterPair], syncers: AbstractSet[str]
+) -> dict[str, str]:
+    """Return why objects of these syncers, and of those that have not begun, aren't known."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        for name, why in process.served[pair.name].waiting().items():
+            if name in syncers:
+                found[f"{pair.name}/{name}"] = why
+        for name in sorted(syncers & pair.controllers.keys()):
+            controller = pair.controllers[name]
+            if not controller.ready:
+                found[f"{pair.name}/{name}"] = str(not_running(pair, controller))
+    return found
 
 
 def _places(
@@ -129,7 +151,10 @@ async def _requests(
     if controller is None:
         return
     parts: list[list[SyncRequest]] = []
-    looks = _looks(process, controller, wanted)
+    if process.is_working:
+        looks = _looks(process, controller, wanted)
+    else:
+        looks = _undecided(pair, controller, wanted)
     while part := list(islice(looks, SORTED)):
         found = [each for each in part if each is not None and _order(each) > after]
         parts.append(sorted(found, key=_order))
@@ -152,7 +177,7 @@ def _looks(
     twice, and None for each other one that was looked at.
 
     Those of all virtual objects are among them only where each may be: if those in step are wanted,
-    or the syncer or the process doesn't work on any.
+    or the syncer doesn't work on any.
     """
     cluster = controller.settings.cluster
     shown = set[Key]()
@@ -160,15 +185,28 @@ def _looks(
         shown.add(request.key)
         is_wanted = state.value in wanted.states and wanted.has_namespace(request.key)
         yield request if is_wanted else None
-    is_working = process.is_working and controller.ready
-    if is_working and RequestState.PENDING.value in wanted.states:
+    if controller.ready and RequestState.PENDING.value in wanted.states:
         for request in process.queue.held():
             is_of_syncer = (request.cluster, request.syncer) == (cluster, controller.name)
             yield request if is_of_syncer and wanted.has_namespace(request.key) else None
-    if controller.virtual is not None and (not is_working or IN_STEP in wanted.states):
+    if controller.virtual is not None and (not controller.ready or IN_STEP in wanted.states):
         for key in list(controller.virtual.keys()):
             is_wanted = key not in shown and wanted.has_namespace(key)
             yield controller.request(key) if is_wanted else None
+
+
+def _undecided(
+    pair: ClusterPair, controller: BoundSyncer, wanted: ObjectFilter
+) -> Iterator[SyncRequest | None]:
+    """Yield all requests of a syncer in the chosen namespace, and None for each other one.
+
+    No state is known in a process without workers: each is decided when it is looked at.
+    """
+    if not controller.direction.syncs:
+        return
+    for request in VerifiedPairs(pair, controller).changed(everything=True):
+        is_wanted = request is not None and wanted.has_namespace(request.key)
+        yield request if is_wanted else None
 
 
 def _order(request: SyncRequest) -> tuple[str, ...]:

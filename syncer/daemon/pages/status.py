@@ -61,7 +61,7 @@ def _hindered(served: ServedCluster, *, details: bool = True) -> dict[str, str]:
     for name, why in list(served.own_controllers.broken.items()):
         found[name] = why if details else "it could not be started"
     for controller in list(pair.controllers.values()):
-        if reasons := _unread(pair, controller, details=details):
+        if reasons := unread(pair, controller, details=details):
             found[controller.name] = "; ".join(sorted(reasons))
     for deletions in list(pair.policies.breaker.stopped.values()):
         found[deletions.syncer] = str(deletions)
@@ -78,7 +78,7 @@ def _hindered(served: ServedCluster, *, details: bool = True) -> dict[str, str]:
     return found
 
 
-def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set[str]:
+def unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool = True) -> set[str]:
     """Return why a syncer can't read its stores, or objects in them."""
     reasons = set[str]()
     for store in controller.stores:

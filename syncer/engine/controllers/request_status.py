@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -29,6 +30,8 @@ from syncer.remembered import REMEMBERED
 MOST_TEXT = 1 << 18
 #: Characters that are counted in addition for each text, as its entry takes as much memory.
 TEXT_OVERHEAD = 300
+#: Requests of a virtual cluster of which the last error is kept once they are in step again.
+MOST_ERRORS = 32
 #: The text of one that isn't kept any more.
 FORGOTTEN = "its text isn't kept, as there are many: `syncer explain` shows it again"
 
@@ -45,6 +48,17 @@ class RequestStatus:
     since: float = 0.0
     #: The number of attempts since then.
     tried: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """The last error of a request, which may be in step by now."""
+
+    #: The class of the error.
+    error: str
+    message: str
+    #: The time of the attempt, in seconds of the engine's clock.
+    at: float
 
 
 class _Kept:
@@ -103,6 +117,8 @@ class RequestStatuses:
         self._numbers: Counter[tuple[str, str, str, str, str]] = Counter()
         #: By virtual cluster: the latest texts of requests.
         self._texts: dict[str, LRUCache[SyncRequest, str]] = {}
+        #: By virtual cluster: the latest errors.
+        self._errors: dict[str, LRUCache[SyncRequest, LastError]] = {}
         #: Number of changes, by (virtual cluster, syncer, side, verb).
         self.done: Counter[tuple[str, str, str, str]] = Counter()
 
@@ -142,6 +158,8 @@ class RequestStatuses:
             if before is not None:
                 self._count(request.cluster, request.syncer, before, -1)
             self._count(request.cluster, request.syncer, status, 1)
+        if error:
+            self._keep_error(request, LastError(error, str(reason), now))
         if status.text:
             self._keep_text(request, str(reason))
         elif before is not None and before.text:
@@ -153,19 +171,18 @@ class RequestStatuses:
         kept = self._kept.pop((cluster, syncer), {})
         for status in kept.values():
             self._count(cluster, syncer, status, -1)
-        texts = self._texts.get(cluster)
-        if texts is None:
-            return
-        for place, status in kept.items():
-            if status.text:
-                texts.pop(_request(cluster, syncer, place), None)
-        if not texts:
-            del self._texts[cluster]
+        _forget_syncer(self._texts, cluster, syncer)
+        _forget_syncer(self._errors, cluster, syncer)
 
     def of(self, request: SyncRequest) -> RequestStatus | None:
         """Return the status of a request; None if it is in step or unknown."""
         kept = self._kept.get((request.cluster, request.syncer), {}).get(_place(request))
         return None if kept is None else self._shown(request, kept)
+
+    def last_error(self, request: SyncRequest) -> LastError | None:
+        """Return the last error of a request; None if there was none, or it isn't kept any more."""
+        errors = self._errors.get(request.cluster)
+        return None if errors is None else errors.get(request)
 
     def of_syncer(self, cluster: str, syncer: str) -> Iterator[tuple[SyncRequest, RequestState]]:
         """Yield the requests of a syncer that are not in step."""
@@ -234,6 +251,13 @@ class RequestStatuses:
                     request = _request(cluster, syncer, place)
                     yield request, self._shown(request, status)
 
+    def _keep_error(self, request: SyncRequest, error: LastError) -> None:
+        errors = self._errors.get(request.cluster)
+        if errors is None:
+            errors = LRUCache(MOST_ERRORS)
+            self._errors[request.cluster] = errors
+        errors[request] = error
+
     def _keep_text(self, request: SyncRequest, text: str) -> None:
         texts = self._texts.get(request.cluster)
         if texts is None:
@@ -255,6 +279,18 @@ def _request(cluster: str, syncer: str, place: _Place) -> SyncRequest:
     if isinstance(place, SyncRequest):
         return place
     return SyncRequest(cluster, syncer, place)
+
+
+def _forget_syncer(kept: dict[str, LRUCache[SyncRequest, Any]], cluster: str, syncer: str) -> None:
+    """Forget what is kept of the requests of a syncer; of its virtual cluster, if that is all."""
+    found = kept.get(cluster)
+    if found is None:
+        return
+    for request in list(found):
+        if request.syncer == syncer:
+            del found[request]
+    if not found:
+        del kept[cluster]
 
 
 def _size(text: str) -> int:

@@ -19,7 +19,14 @@ from syncer.api.reasons import (
     StateReason,
 )
 from syncer.api.texts import LONGEST_MESSAGE
-from syncer.engine.controllers.request_status import FORGOTTEN, MOST_TEXT, RequestStatuses, decided_status
+from syncer.engine.controllers.request_status import (
+    FORGOTTEN,
+    MOST_ERRORS,
+    MOST_TEXT,
+    LastError,
+    RequestStatuses,
+    decided_status,
+)
 from syncer.engine.reconcile.controller import LONGEST_NAMED
 
 MANY = 20_000
@@ -98,13 +105,37 @@ def test_texts_of_a_cluster_never_push_out_those_of_another() -> None:
 def test_stopped_syncer_leaves_nothing_behind() -> None:
     statuses = RequestStatuses()
     copy = SyncRequest("vc", "pods", Key("shop", "a"), Key("host", "a"))
-    statuses.note(copy, RequestState.PARKED, INVALID("no"))
+    statuses.note(copy, RequestState.PARKED, INVALID("no"), error="Invalid")
     statuses.note(copy._replace(host_key=None), RequestState.PENDING, NO_COPY_YET("Secret", "a"))
     assert len(statuses.count()) == 2
     statuses.drop("vc", "pods")
     assert not statuses.count()
     assert statuses.of(copy) is None
     assert not vars(statuses)["_texts"]
+    assert not vars(statuses)["_errors"]
+
+
+def test_last_error_is_kept_when_the_request_is_in_step_again() -> None:
+    statuses = RequestStatuses()
+    request = SyncRequest("vc", "pods", Key("shop", "a"))
+    statuses.note(request, RequestState.FAILING, INVALID("first"), error="Invalid", now=1.0)
+    statuses.note(request, RequestState.PARKED, INVALID("second"), error="Invalid", now=2.0)
+    statuses.note(request, RequestState.PENDING, NO_COPY_YET("Secret", "a"), now=3.0)
+    statuses.in_step(request)
+    assert statuses.last_error(request) == LastError("Invalid", "second", 2.0)
+    assert statuses.last_error(request._replace(cluster="other")) is None
+
+
+def test_last_errors_are_kept_of_a_few_requests_of_each_virtual_cluster() -> None:
+    statuses = RequestStatuses()
+    quiet = SyncRequest("quiet", "pods", Key("shop", "a"))
+    requests = [SyncRequest("loud", "pods", key) for key in _keys()[: MOST_ERRORS + 1]]
+    for request in (quiet, *requests):
+        statuses.note(request, RequestState.FAILING, INVALID("no"), error="Invalid")
+        statuses.in_step(request)
+    assert statuses.last_error(quiet) is not None
+    assert statuses.last_error(requests[0]) is None
+    assert all(statuses.last_error(request) for request in requests[1:])
 
 
 def test_text_that_was_forgotten_with_all_others_ends_in_step() -> None:
