@@ -167,13 +167,13 @@ def _times(process: Process, since: float) -> dict[str, Any]:
     }
 
 
-def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+def syncer_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
     """Return the state and the counts of each syncer of these pairs."""
     return [
         {
             "cluster": one.cluster,
             "syncer": one.syncer,
-            "standing": one.standing.value,
+            "state": one.state.value,
             "mapped": one.mapped,
             "inStep": one.objects.get(IN_STEP, 0),
             **{state.value: one.objects.get(state, 0) for state in RequestState},
@@ -332,7 +332,7 @@ def add(control: Control, process: Process) -> None:
         return [asdict(each) for each in clusters(process) if wanted in ("", each.cluster)]
 
     async def answer_status(given: Mapping[str, Any]) -> Any:
-        return standing(process, objects(given).pairs)
+        return syncer_rows(process, objects(given).pairs)
 
     async def answer_parked(given: Mapping[str, Any]) -> Any:
         return parked(process, objects(given))

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key, annotations_of
-from syncer.api.reasons import RequestState
+from syncer.api.reasons import RequestState, StateReason
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import LOOK, ServedCluster
@@ -21,6 +21,7 @@ from syncer.resources.custom.contents import MADE_FOR
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
+_LIST_PAUSED = "syncer list --state paused"
 
 
 def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, str], str]:
@@ -89,6 +90,24 @@ def _controllers(process: Process) -> Iterator[tuple[ClusterPair, BoundSyncer]]:
     for pair in list(process.pairs.values()):
         for controller in list(pair.controllers.values()):
             yield pair, controller
+
+
+def paused(process: Process) -> dict[tuple[str, ...], str]:
+    """Return what pauses stop, each with the way to go on.
+
+    These are whole virtual clusters, by name, and syncers, by virtual cluster and name.
+    """
+    found: dict[tuple[str, ...], str] = {}
+    for pair, controller in _controllers(process):
+        why = pair.policies.pause.reason(controller.name)
+        if why is not None and pair.policies.pause.is_on:
+            found[pair.name,] = why.way_out
+        elif why is not None:
+            found[pair.name, controller.name] = why.way_out
+    for (cluster, syncer, state), number in process.statuses.count().items():
+        if state == RequestState.PAUSED and not {(cluster,), (cluster, syncer)} & found.keys():
+            found[cluster, syncer] = f"{number} of its objects; see which: {_LIST_PAUSED}"
+    return found
 
 
 def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
@@ -162,7 +181,7 @@ class ClusterState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStanding:
+class ClusterRow:
     """A virtual cluster of a daemon: its state, and the numbers of its syncers and objects."""
 
     cluster: str
@@ -176,18 +195,18 @@ class ClusterStanding:
     reason: str = ""
 
 
-def clusters(process: Process) -> list[ClusterStanding]:
+def clusters(process: Process) -> list[ClusterRow]:
     """Return all virtual clusters, also those that can't be served at present, by name."""
-    found: list[ClusterStanding] = []
+    found: list[ClusterRow] = []
     absent = process.unserved.clusters
     for cluster, why in absent.items():
         if cluster not in process.served:
             state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
             leads = process.leads(cluster)
-            found.append(ClusterStanding(cluster, state, leads, reason=why.message))
+            found.append(ClusterRow(cluster, state, leads, reason=why.message))
     for (namespace, secret), why in process.unserved.secrets.items():
         name = f"{namespace}/{secret}"
-        found.append(ClusterStanding(name, ClusterState.REFUSED, reason=why.message))
+        found.append(ClusterRow(name, ClusterState.REFUSED, reason=why.message))
 
     parked = Counter[str]()
     for (cluster, *_), number in process.statuses.parked().items():
@@ -198,7 +217,7 @@ def clusters(process: Process) -> list[ClusterStanding]:
         if not reason and name in absent:
             reason = absent[name].message
         controllers = list(served.pair.controllers.values())
-        standing = ClusterStanding(
+        row = ClusterRow(
             name,
             state,
             process.leads(name),
@@ -208,7 +227,7 @@ def clusters(process: Process) -> list[ClusterStanding]:
             parked=parked[name],
             reason=reason,
         )
-        found.append(standing)
+        found.append(row)
     return sorted(found, key=lambda each: each.cluster)
 
 
@@ -298,7 +317,7 @@ def _made(controller: BoundSyncer) -> SideInformer | None:
     return controller.virtual if controller.direction.comes_up else None
 
 
-class Standing(StrEnum):
+class SyncerState(StrEnum):
     """The state of a syncer as a whole."""
 
     READY = "ready"
@@ -319,7 +338,7 @@ class SyncerStatus:
 
     cluster: str
     syncer: str
-    standing: Standing
+    state: SyncerState
     reason: str = ""
     mapped: int | None = None
     objects: Mapping[str, int] = field(default_factory=dict)
@@ -340,19 +359,17 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
         for name in sorted(names):
             controller = pair.controllers.get(name)
             trouble = troubles.get((pair.name, name), "")
-            standing, reason = _standing(
-                controller,
-                trouble,
-                is_paused=pair.policies.pause.is_paused(name),
+            state, reason = _syncer_state(
+                controller, trouble, paused=pair.policies.pause.reason(name)
             )
             number = mapped(pair, controller) if controller is not None else None
             objects: dict[str, int] = {}
-            for state in (IN_STEP, *RequestState):
-                objects[state] = counts.get((pair.name, name, state), 0)
+            for of_objects in (IN_STEP, *RequestState):
+                objects[of_objects] = counts.get((pair.name, name, of_objects), 0)
             yield SyncerStatus(
                 pair.name,
                 name,
-                standing,
+                state,
                 reason,
                 number,
                 objects,
@@ -360,26 +377,23 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
             )
         for name in sorted(pair.policies.pause.syncers - names):
             why = "a pause names it, and no syncer is called so"
-            yield SyncerStatus(pair.name, name, Standing.UNKNOWN, why)
+            yield SyncerStatus(pair.name, name, SyncerState.UNKNOWN, why)
         for part in sorted(pair.conditions.keys() - names):
-            yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
+            yield SyncerStatus(pair.name, part, SyncerState.DEGRADED, pair.conditions[part].message)
 
 
-def _standing(
-    controller: BoundSyncer | None,
-    trouble: str,
-    *,
-    is_paused: bool,
-) -> tuple[Standing, str]:
+def _syncer_state(
+    controller: BoundSyncer | None, trouble: str, *, paused: StateReason | None
+) -> tuple[SyncerState, str]:
     if controller is None:
-        return Standing.WAITING, trouble
-    if is_paused:
-        return Standing.PAUSED, trouble
+        return SyncerState.WAITING, trouble
+    if paused is not None:
+        return SyncerState.PAUSED, trouble or paused
     if trouble:
-        return Standing.DEGRADED, trouble
+        return SyncerState.DEGRADED, trouble
     if not controller.ready:
-        return Standing.STARTING, "its caches are being filled"
-    return Standing.READY, ""
+        return SyncerState.STARTING, "its caches are being filled"
+    return SyncerState.READY, ""
 
 
 async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0) -> None:
