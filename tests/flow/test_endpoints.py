@@ -131,7 +131,9 @@ def test_livez_fails_while_a_watch_of_an_api_server_that_answers_hangs(tmp_path:
                 reflector._heard -= STUCK_WATCH_SECONDS + 1
         status, text = await asyncio.to_thread(page, config.health.address, "/livez")
         assert status == 500
-        assert re.search(r"^\[-\]watches failed: a watch has brought nothing for 9\d\d s, more than 900 s$", text, re.M)
+        assert re.search(
+            r"^\[-\]watches failed: a watch has brought nothing for 9\d\d s, more than 900 s$", text, re.MULTILINE
+        )
         process.served["shop"].connection._error = Unreachable("no answer")
         assert await asyncio.to_thread(page, config.health.address, "/livez") == (200, "ok")
         process.served["shop"].connection._error = None

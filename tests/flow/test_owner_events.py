@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 from harness import HOME, NAMESPACE, Two, play, until
-from patrol_scene import BLUE, drifted, edit_unseen, in_step, scanned
+from patrol_scene import BLUE, PAST, RED, blind, drifted, edit_unseen, in_step, scanned
+from rules_scene import edit
 from shop_scene import the_original
 from small_syncers import Maps
 
@@ -46,7 +47,7 @@ def shown(two: Two, *, about: str = "x") -> list[tuple[str, str, str]]:
     return [(each["reason"], each["type"], each["message"]) for each in events(two, about=about)]
 
 
-async def change(two: Two, data: dict[str, str] | None) -> None:
+def change(two: Two, data: dict[str, str | None]) -> None:
     two.virtual.put(merged(the_original(two, "configmaps", "x"), {"data": data}))
 
 
@@ -77,7 +78,7 @@ def test_object_that_waits_briefly_has_no_event(two: Two) -> None:
         two.virtual.put(configmap("x", {"namespace": "cellar"}))
         async with two.daemon([Waits]):
             await asyncio.sleep(WAIT_SECONDS - 5)
-            await change(two, {"namespace": None, "color": "blue"})  # type: ignore[dict-item]
+            change(two, {"namespace": None, "color": "blue"})
             await until(lambda: two.copy("configmaps", "x"))
             await asyncio.sleep(LATE)
             assert events(two) == []
@@ -102,7 +103,7 @@ def test_each_reason_has_an_event_of_its_own_once(two: Two) -> None:
         async with two.daemon([Waits]):
             for name in ("attic", "cellar", "attic", "cellar"):
                 await asyncio.sleep(LATE)
-                await change(two, {"namespace": name})
+                change(two, {"namespace": name})
             await asyncio.sleep(LATE)
             assert sorted(message.split()[-2] for _, _, message in shown(two)) == ["attic", "cellar"]
             assert {event["count"] for event in events(two)} == {1}
@@ -248,8 +249,10 @@ def test_repairs_of_a_scan_have_a_bounded_number_of_events(two: Two) -> None:
         for each in range(number):
             two.virtual.put(configmap(f"x{each}", BLUE))
         async with in_step(two) as daemon:
+            blind(two)
             for each in range(number):
-                await edit_unseen(two, name=f"x{each}")
+                edit(two, "host", "configmaps", {"data": RED}, f"x{each}")
+            await asyncio.sleep(PAST)
             scan = await scanned(daemon)
             assert len(scan.findings) == number
             await asyncio.sleep(60)

@@ -286,7 +286,9 @@ def _unfinished(process: Process, combine: Callable[[list[float]], float]) -> Re
 
 def _active(process: Process) -> Readings:
     """Count the requests in work, by virtual cluster and syncer."""
-    busy = Counter((each.cluster, each.syncer) for each in list(process.queue.running()))
+    busy = Counter[tuple[str, ...]]()
+    for request in list(process.queue.running()):
+        busy[request.cluster, request.syncer] += 1
     for pair in list(process.pairs.values()):
         for syncer in list(pair.controllers):
             busy[pair.name, syncer] += 0

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from syncer.api import reasons
 from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Obj, Side, SyncRequest, uid_of
+from syncer.api.objects import Key, Obj, Side, SyncRequest, uid_of
 from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
@@ -111,15 +111,12 @@ class _Recorder:
             return _NO_KEYS
         if self._keys is None:
             request = self.request
-            host_key = request.host_key
-            with contextlib.suppress(Exception):  # a syncer's host_key may raise
-                host_key = host_key or controller.host_key(request.key)
             self._keys = {
                 "cluster": request.cluster,
                 "syncer": request.syncer,
                 "resource": controller.syncer.resource,
                 "key": request.key,
-                "host_key": host_key,
+                "host_key": request.host_key or controller.host_key(request.key),
                 "reconcile_id": uuid.uuid4(),
             }
         return self._keys
@@ -428,13 +425,14 @@ class Workers:
     ) -> None:
         """Notify the owner of an object whose new copy has a name without that of the object."""
         key = request.key
-        with contextlib.suppress(Exception):  # a syncer's host_key may raise
-            name = controller.host_key(key).name
-            if key.name in name:
-                return
+        name = controller.host_key(key).name
+        if key.name in name:
+            return
+        translated: Key | None = None
+        with contextlib.suppress(Exception):  # a name translator may raise
             translated = pair.settings.names.to_host(controller.syncer.host_resource, key)
-            if translated.name == name:  # otherwise the kind has names of its own
-                self._notify(pair, request, "NameShortened", _SHORTENED, level="Normal", once=True)
+        if translated is not None and translated.name == name:  # the kind has no names of its own
+            self._notify(pair, request, "NameShortened", _SHORTENED, level="Normal", once=True)
 
     def _notify(
         self,

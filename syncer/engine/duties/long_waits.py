@@ -41,7 +41,7 @@ async def notify_of_long_waits(
             statuses.notified(request, pair.uid_of(request))
             try:
                 _notify(request, status, notify)
-            except Exception as error:  # noqa: BLE001 — a syncer's host_key may raise
+            except Exception as error:  # noqa: BLE001 — a name translator may raise
                 log.debug("an owner can't be notified", what=request, error=repr(error))
 
 

@@ -75,7 +75,7 @@ def beside_workers(
         return is_troubled or engine.queue.holds(request)
 
     def notify_of_repair(request: SyncRequest, message: str) -> None:
-        with contextlib.suppress(Exception):  # a syncer's host_key may raise
+        with contextlib.suppress(Exception):  # a name translator may raise
             notify(request, "DriftRepaired", message, level="Normal")
 
     hooks = PatrolHooks(silent, busy, repair, partial(_reason, engine), notify=notify_of_repair)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pytest
-from worker_bench import A, Bench, Maps, play
+from worker_bench import Bench, play
 
-from syncer.api import Decision, Key, Obj, Refused, Settings, apply
+from syncer.api import Decision, Obj, Refused, apply
 from syncer.observe import logs
 
 #: The log of a module that knows nothing of requests.
@@ -124,21 +124,3 @@ def test_keys_are_not_made_for_a_level_that_is_off(monkeypatch: pytest.MonkeyPat
         assert bench.status()
 
     play(scenario)
-
-
-class Nameless(Maps):
-    """ConfigMaps, of which none has a host key."""
-
-    def host_key(self, settings: Settings, key: Key) -> Key:
-        raise ValueError("a bug")
-
-
-def test_line_of_a_request_without_a_host_key_has_the_others() -> None:
-    stream = shown()
-
-    async def scenario(bench: Bench) -> None:
-        await bench.work(A)
-
-    play(scenario, syncer=Nameless)
-    [line] = [line for line in lines(stream) if line["message"] == "a syncer raised"]
-    assert named(line) == {**A_KEYS, "host_key": None}
