@@ -93,6 +93,8 @@ class ReasonCode:
     way_out: str = ""
     #: True if the only argument is a whole text, of a syncer or an API server.
     is_text: bool = False
+    #: True if decisions with it have an Event of their own, as `Decision.warn` gives them.
+    has_event: bool = False
 
     def __call__(self, *args: object) -> StateReason:
         """Return the reason with these arguments."""
@@ -110,8 +112,9 @@ def _define(
     way_out: str = "",
     *,
     is_text: bool = False,
+    has_event: bool = False,
 ) -> ReasonCode:
-    code = ReasonCode(name, state, sentence, way_out, is_text)
+    code = ReasonCode(name, state, sentence, way_out, is_text, has_event)
     CODES[name] = code
     return code
 
@@ -120,8 +123,8 @@ def _skipped(name: str, sentence: str, way_out: str = "") -> ReasonCode:
     return _define(name, RequestState.SKIPPED, sentence, way_out)
 
 
-def _pending(name: str, sentence: str, way_out: str = "") -> ReasonCode:
-    return _define(name, RequestState.PENDING, sentence, way_out)
+def _pending(name: str, sentence: str, way_out: str = "", *, has_event: bool = False) -> ReasonCode:
+    return _define(name, RequestState.PENDING, sentence, way_out, has_event=has_event)
 
 
 def _paused(name: str, sentence: str, way_out: str) -> ReasonCode:
@@ -305,7 +308,7 @@ CONFIRMED_LATER = _pending(
     "it names many objects that are not there, and the host is asked about them in turn",
 )
 NOT_SETTLED = _pending("NotSettled", "{0}; it still needed a write after {1} rounds")
-MERGE_REFUSED = _define("MergeRefused", RequestState.PENDING, "{0}", is_text=True)
+MERGE_REFUSED = _define("MergeRefused", RequestState.PENDING, "{0}", is_text=True, has_event=True)
 
 QUEUED = _pending("Queued", "it is in the queue, or a worker has it", "ask again in a moment")
 UNWRITTEN = _pending("Unwritten", "a daemon would make {0} API calls for it", "run the daemon")
@@ -323,12 +326,14 @@ CLASS_NOT_LISTED = _pending(
     "ClassNotListed",
     "the host has no {0} {1} for this virtual cluster: name one that is listed",
     "list them: kubectl get {0}",
+    has_event=True,
 )
 DEFAULT_NOT_LISTED = _pending(
     "DefaultClassNotListed",
     "it names no {0}, and the host's default isn't for this virtual cluster: name one that is"
     " listed",
     "list them: kubectl get {0}",
+    has_event=True,
 )
 NO_PRIORITY_CLASS = _pending(
     "NoPriorityClass", "there is no PriorityClass {0}", "create it, or name another"

@@ -542,6 +542,9 @@ class SharedReflector(Reflector):
 
             await super()._pages(first)
 
+    def _latest_end(self, seconds: int) -> float | None:
+        return None  # the watch of all goes on
+
     def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:
         return self._watches.at(self._part).watching(self._seat, seconds=seconds)
 

@@ -26,6 +26,7 @@ from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
+from syncer.observe.events import EventType
 from syncer.observe.metrics import Metrics
 from syncer.workqueue.queue import Queue
 
@@ -246,17 +247,22 @@ class Process:
         """Handle a request that got no answer from a side."""
         self.served[pair.name].connections[side].lost(error)
 
-    def warn(
+    def notify(
         self,
         pair: ClusterPair,
         request: SyncRequest,
         reason: str,
         message: str,
         *,
-        about: Obj | None,
+        about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
     ) -> None:
-        """Record an event for the owner of the virtual object; see :meth:`.ServedCluster.warn`."""
-        self.served[pair.name].warn(request, reason, message, about=about)
+        """Record an event for the owner of the virtual object; see
+        :meth:`.ServedCluster.notify`.
+        """
+        served = self.served[pair.name]
+        served.notify(request, reason, message, about=about, level=level, once=once)
 
     def _added(self, cluster: str) -> None:
         self.metrics.queue(cluster).added()

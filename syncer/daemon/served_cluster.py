@@ -37,10 +37,11 @@ from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.duties.kubernetes_service import is_kept, keep
 from syncer.engine.duties.left_out import let_in_what_was_left_out
+from syncer.engine.duties.long_waits import notify_of_long_waits
 from syncer.engine.patrol.patrollers import beside_workers
 from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
 from syncer.engine.stores.informers import SideInformer, store_of
-from syncer.observe.events import EventRecorder
+from syncer.observe.events import EventRecorder, EventType
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import NAMESPACES
@@ -147,8 +148,13 @@ class ServedCluster:
             clock=process.clock,
             utcnow=process.utcnow,
         )
-        self.patroller = beside_workers(process, self.pair, self.silent)
-        self._duties: list[Duty] = [partial(let_in_what_was_left_out, self.pair)]
+        self.patroller = beside_workers(process, self.pair, self.silent, self.notify)
+        self._duties: list[Duty] = [
+            partial(let_in_what_was_left_out, self.pair),
+            partial(
+                notify_of_long_waits, self.pair, process.statuses, self.notify, clock=process.clock
+            ),
+        ]
         if self.patroller is not None and self.patroller.options.enabled:
             self._duties.append(self.patroller.run)
         #: True once discovery has run, so that it is known which stores must be filled.
@@ -403,10 +409,20 @@ class ServedCluster:
         if all(each.up for each in self.connections.values()):
             self._process.queue.resume(self.name)
 
-    def warn(self, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
-        """Record an event for the owner of the virtual object, with virtual names.
+    def notify(
+        self,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
+    ) -> None:
+        """Record an event for the owner of the virtual object, or of ``about``, with virtual names.
 
         Without that object, it is about the object for whose copy the host makes the host object.
+        ``level`` and ``once`` are those of :meth:`.EventRecorder.record`.
         """
         pair = self.pair
         controller = pair.controllers[request.syncer]
@@ -423,7 +439,8 @@ class ServedCluster:
         host_key = controller.host_key(request.key)
         known = {str(host_key): str(request.key), host_key.name: request.key.name}
         names = pair.host_names(syncer.host_resource, known)
-        self.events.warning(resource, virtual, reason, names.virtual(message))
+        text = names.virtual(message)
+        self.events.record(resource, virtual, reason, text, level=level, once=once)
 
     async def _looked(self) -> None:
         """Handle a completed discovery: syncers join and leave."""

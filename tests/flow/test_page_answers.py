@@ -84,7 +84,7 @@ def test_kinds_have_the_counts_of_the_command() -> None:
             kinds = await answer(daemon, "kinds", cluster=CLUSTER)
             assert [{name: row[name] for name in each} for each, row in zip(kinds, status, strict=True)] == kinds
             [maps] = [each for each in kinds if each["syncer"] == "configmaps"]
-            assert (maps["parked"], maps["standing"]) == (1, "ready")
+            assert (maps["parked"], maps["state"]) == (1, "ready")
             [parked] = (await answer(daemon, "list", states="parked"))["items"]
             assert (parked["code"], parked["key"]) == ("NameCollision", f"{NAMESPACE}/c0")
 

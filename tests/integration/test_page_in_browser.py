@@ -58,7 +58,7 @@ DRIFT = {
     "fields": [{"path": HOSTILE, "changedBy": HOSTILE, "at": HOSTILE}],
     "moreFields": 3,
 }
-KIND = {"syncer": HOSTILE, "standing": HOSTILE, "inStep": 9, "pending": 1, "paused": 0, "frozen": 0}
+KIND = {"syncer": HOSTILE, "state": HOSTILE, "inStep": 9, "pending": 1, "paused": 0, "frozen": 0}
 KIND |= {"failing": 0, "parked": 2, "skipped": 1, "reason": HOSTILE}
 CLUSTER = {"cluster": "shop", "state": "served", "leads": True, "syncers": 2, "ready": 1, "objects": 3, "parked": 1}
 ANSWERS: Mapping[str, Any] = {

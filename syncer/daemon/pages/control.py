@@ -168,17 +168,17 @@ def _times(process: Process, since: float) -> dict[str, Any]:
     }
 
 
-def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+def syncer_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
     """Return the state and the counts of each syncer of these pairs.
 
     Without the number of mapped objects, for which all of them may have to be looked at:
-    :func:`standing_mapped`.
+    :func:`mapped_rows`.
     """
     return [
         {
             "cluster": one.cluster,
             "syncer": one.syncer,
-            "standing": one.standing.value,
+            "state": one.state.value,
             "inStep": one.objects.get(IN_STEP, 0),
             **{state.value: one.objects.get(state, 0) for state in RequestState},
             "collisions": one.collisions,
@@ -188,12 +188,12 @@ def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, A
     ]
 
 
-def standing_mapped(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+def mapped_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
     """Return the same with ``mapped``, the number of objects with a counterpart.
 
     It is None for a syncer that creates nothing on the other side, and before it has begun.
     """
-    rows = standing(process, pairs)
+    rows = syncer_rows(process, pairs)
     for row in rows:
         pair = process.pairs[row["cluster"]]
         controller = pair.controllers.get(row["syncer"])
@@ -369,7 +369,7 @@ def add(control: Control, process: Process) -> None:
         return [asdict(each) for each in clusters(process) if wanted in ("", each.cluster)]
 
     async def answer_status(given: Mapping[str, Any]) -> Any:
-        return standing_mapped(process, objects(given).pairs)
+        return mapped_rows(process, objects(given).pairs)
 
     async def answer_parked(given: Mapping[str, Any]) -> Any:
         return parked(process, objects(given))

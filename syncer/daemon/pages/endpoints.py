@@ -21,6 +21,7 @@ from syncer.daemon.tasks import beside
 from syncer.daemon.unserved import UNLISTED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol import patrollers
+from syncer.engine.stores.informers import store_of
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.shards import Shards
 from syncer.observe.control import Control
@@ -31,6 +32,10 @@ from syncer.observe.server import metrics_app, serve
 
 #: Seconds after which a request in work counts as stuck; longer than all its timeouts together.
 STUCK_SECONDS = 300.0
+#: Seconds after which a watch that has brought nothing counts as stuck: longer than any watch lives
+#: (``WATCH_SECONDS`` and ``LATE_SECONDS`` of the reflector), and API servers send a bookmark about
+#: each minute.
+STUCK_WATCH_SECONDS = 900.0
 
 #: The values of a metric, by its labels.
 Readings = Mapping[tuple[str, ...], float]
@@ -124,11 +129,18 @@ def _checks(process: Process, heartbeat: Heartbeat, lease: Lease | None) -> Chec
         "workers",
         at_most(STUCK_SECONDS, partial(_longest, process), "a request has been worked on"),
     )
+    checks.live(
+        "watches",
+        at_most(
+            STUCK_WATCH_SECONDS, partial(_longest_silence, process), "a watch has brought nothing"
+        ),
+    )
     checks.ready("host", partial(_down, process.host_connection))
     checks.ready_by_cluster("virtual", partial(_virtual, process))
     checks.ready_by_cluster("caches", partial(_caches, process))
     checks.ready_by_cluster("secrets", partial(_unlisted, process))
-    checks.degraded(degraded)
+    checks.remark("degraded", degraded)
+    checks.remark("paused", partial(_paused, process))
     return checks
 
 
@@ -141,6 +153,10 @@ def _degraded(process: Process) -> dict[str, str]:
     for namespace, reasons in by_namespace.items():
         found[f"secrets/{namespace}"] = ", ".join(reasons)
     return found
+
+
+def _paused(process: Process) -> dict[str, str]:
+    return {"/".join(part): why for part, why in status.paused(process).items()}
 
 
 def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
@@ -199,6 +215,17 @@ def _longest(process: Process) -> float:
         (process.clock() - begun for begun in list(process.queue.running().values())),
         default=0.0,
     )
+
+
+def _longest_silence(process: Process) -> float:
+    """Return for how many seconds a watch of an API server that answers has brought nothing."""
+    now = process.clock()
+    longest = 0.0
+    for served in list(process.served.values()):
+        for reflector in list(served.pair.reflectors.values()):
+            if served.connections[store_of(reflector).side].up:
+                longest = max(longest, reflector.silence(now))
+    return longest
 
 
 def measure(
@@ -283,8 +310,14 @@ def _unfinished(process: Process, combine: Callable[[list[float]], float]) -> Re
 
 
 def _active(process: Process) -> Readings:
-    busy = Counter(request.cluster for request in list(process.queue.running()))
-    return {(cluster, "syncer"): busy[cluster] for cluster in list(process.pairs)}
+    """Count the requests in work, by virtual cluster and syncer."""
+    busy = Counter[tuple[str, ...]]()
+    for request in list(process.queue.running()):
+        busy[request.cluster, request.syncer] += 1
+    for pair in list(process.pairs.values()):
+        for syncer in list(pair.controllers):
+            busy[pair.name, syncer] += 0
+    return busy
 
 
 def _up(process: Process) -> Readings:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from syncer.api.errors import Refused
-from syncer.daemon.pages.control import selection, standing
+from syncer.daemon.pages.control import selection, syncer_rows
 from syncer.daemon.pages.explain import frozen_field
 from syncer.daemon.pages.history import History
 from syncer.daemon.pages.listing import limit_of
@@ -83,7 +83,7 @@ def add(control: Control, process: Process, history: History) -> None:
         return {"items": [asdict(each) for each in found[:most]], "next": following}
 
     async def answer_kinds(given: Mapping[str, Any]) -> Any:
-        return standing(process, [pair_of(given)])
+        return syncer_rows(process, [pair_of(given)])
 
     async def answer_drift(given: Mapping[str, Any]) -> Any:
         return _page(findings(process, pair_of(given)), drift_row, given)

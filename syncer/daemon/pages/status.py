@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key, annotations_of
-from syncer.api.reasons import RequestState
+from syncer.api.reasons import RequestState, StateReason
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import LOOK, ServedCluster
@@ -22,6 +22,7 @@ from syncer.resources.custom.contents import MADE_FOR
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
+_LIST_PAUSED = "syncer list --state paused"
 
 
 def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, str], str]:
@@ -100,6 +101,24 @@ def _controllers(process: Process) -> Iterator[tuple[ClusterPair, BoundSyncer]]:
             yield pair, controller
 
 
+def paused(process: Process) -> dict[tuple[str, ...], str]:
+    """Return what pauses stop, each with the way to go on.
+
+    These are whole virtual clusters, by name, and syncers, by virtual cluster and name.
+    """
+    found: dict[tuple[str, ...], str] = {}
+    for pair, controller in _controllers(process):
+        why = pair.policies.pause.reason(controller.name)
+        if why is not None and pair.policies.pause.is_on:
+            found[pair.name,] = why.way_out
+        elif why is not None:
+            found[pair.name, controller.name] = why.way_out
+    for (cluster, syncer, state), number in process.statuses.count().items():
+        if state == RequestState.PAUSED and not {(cluster,), (cluster, syncer)} & found.keys():
+            found[cluster, syncer] = f"{number} of its objects; see which: {_LIST_PAUSED}"
+    return found
+
+
 def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
     """Count the copies that only a pause on the host keeps, by syncer."""
     return Counter((request.syncer,) for request in list(pair.policies.pause.kept))
@@ -171,7 +190,7 @@ class ClusterState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStanding:
+class ClusterRow:
     """A virtual cluster of a daemon: its state, and the numbers of its syncers and objects."""
 
     cluster: str
@@ -185,7 +204,7 @@ class ClusterStanding:
     reason: str = ""
 
 
-def clusters(process: Process, begin: str = "", most: int | None = None) -> list[ClusterStanding]:
+def clusters(process: Process, begin: str = "", most: int | None = None) -> list[ClusterRow]:
     """Return all virtual clusters, also those that can't be served at present, by name: those after
     ``begin``, and so many at most.
     """
@@ -197,27 +216,27 @@ def clusters(process: Process, begin: str = "", most: int | None = None) -> list
         refused[f"{namespace}/{secret}"] = (namespace, secret)
     absent = process.unserved.clusters
     names = sorted({*process.served, *absent, *refused})
-    found: list[ClusterStanding] = []
+    found: list[ClusterRow] = []
     for name in names[bisect_right(names, begin) :][:most]:
         if name in process.served:
             trouble = absent[name].message if name in absent else ""
-            found.append(_served_standing(process, name, parked[name], trouble))
+            found.append(_served_row(process, name, parked[name], trouble))
         elif name in refused:
             why = process.unserved.secrets[refused[name]]
-            found.append(ClusterStanding(name, ClusterState.REFUSED, reason=why.message))
+            found.append(ClusterRow(name, ClusterState.REFUSED, reason=why.message))
         else:
             why = absent[name]
             state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
             leads = process.leads(name)
-            found.append(ClusterStanding(name, state, leads, reason=why.message))
+            found.append(ClusterRow(name, state, leads, reason=why.message))
     return found
 
 
-def _served_standing(process: Process, name: str, parked: int, trouble: str) -> ClusterStanding:
+def _served_row(process: Process, name: str, parked: int, trouble: str) -> ClusterRow:
     served = process.served[name]
     state, reason = _state_of(served, served.unfilled())
     controllers = list(served.pair.controllers.values())
-    return ClusterStanding(
+    return ClusterRow(
         name,
         state,
         process.leads(name),
@@ -315,7 +334,7 @@ def _made(controller: BoundSyncer) -> SideInformer | None:
     return controller.virtual if controller.direction.comes_up else None
 
 
-class Standing(StrEnum):
+class SyncerState(StrEnum):
     """The state of a syncer as a whole."""
 
     READY = "ready"
@@ -335,7 +354,7 @@ class SyncerStatus:
 
     cluster: str
     syncer: str
-    standing: Standing
+    state: SyncerState
     reason: str = ""
     objects: Mapping[str, int] = field(default_factory=dict)
     collisions: int = 0
@@ -355,40 +374,35 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
         names = {*pair.controllers, *served.waiting()}
         for name in sorted(names):
             controller = pair.controllers.get(name)
-            standing, reason = _standing(
-                controller,
-                troubles.get(name, ""),
-                is_paused=pair.policies.pause.is_paused(name),
+            state, reason = _syncer_state(
+                controller, troubles.get(name, ""), paused=pair.policies.pause.reason(name)
             )
             objects: dict[str, int] = {}
-            for state in RequestState:
-                objects[state] = counts.get((pair.name, name, state), 0)
+            for of_objects in RequestState:
+                objects[of_objects] = counts.get((pair.name, name, of_objects), 0)
             if controller is not None:
                 objects[IN_STEP] = max(_objects(controller) - sum(objects.values()), 0)
             collided = parked.get((pair.name, name, NameTaken.__name__), 0)
-            yield SyncerStatus(pair.name, name, standing, reason, objects, collided)
+            yield SyncerStatus(pair.name, name, state, reason, objects, collided)
         for name in sorted(pair.policies.pause.syncers - names):
             why = "a pause names it, and no syncer is called so"
-            yield SyncerStatus(pair.name, name, Standing.UNKNOWN, why)
+            yield SyncerStatus(pair.name, name, SyncerState.UNKNOWN, why)
         for part in sorted(pair.conditions.keys() - names):
-            yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
+            yield SyncerStatus(pair.name, part, SyncerState.DEGRADED, pair.conditions[part].message)
 
 
-def _standing(
-    controller: BoundSyncer | None,
-    trouble: str,
-    *,
-    is_paused: bool,
-) -> tuple[Standing, str]:
+def _syncer_state(
+    controller: BoundSyncer | None, trouble: str, *, paused: StateReason | None
+) -> tuple[SyncerState, str]:
     if controller is None:
-        return Standing.WAITING, trouble
-    if is_paused:
-        return Standing.PAUSED, trouble
+        return SyncerState.WAITING, trouble
+    if paused is not None:
+        return SyncerState.PAUSED, trouble or paused
     if trouble:
-        return Standing.DEGRADED, trouble
+        return SyncerState.DEGRADED, trouble
     if not controller.ready:
-        return Standing.STARTING, "its caches are being filled"
-    return Standing.READY, ""
+        return SyncerState.STARTING, "its caches are being filled"
+    return SyncerState.READY, ""
 
 
 async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0) -> None:

@@ -6,7 +6,7 @@ limit for each virtual cluster; of others only the code is left.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -32,6 +32,8 @@ MOST_TEXT = 1 << 18
 TEXT_OVERHEAD = 300
 #: Requests of a virtual cluster of which the last error is kept once they are in step again.
 MOST_ERRORS = 32
+#: The states of requests whose owners are notified when they last long.
+WAITS = frozenset((RequestState.PENDING, RequestState.PAUSED))
 #: The text of one that isn't kept any more.
 FORGOTTEN = "its text isn't kept, as there are many: `syncer explain` shows it again"
 
@@ -64,7 +66,7 @@ class LastError:
 class _Kept:
     """A status as it is kept."""
 
-    __slots__ = ("args", "code", "error", "since", "state", "text", "tried")
+    __slots__ = ("args", "code", "error", "notified", "since", "state", "text", "tried")
 
     def __init__(self, state: RequestState, reason: StateReason, error: str) -> None:
         self.state = state
@@ -78,6 +80,8 @@ class _Kept:
         else:
             self.args = _shared(reason.args)
         self.error = error
+        #: The uid of the object whose owner has been notified of this wait; None if nobody was.
+        self.notified: str | None = None
         self.since = 0.0
         self.tried = 1
 
@@ -119,6 +123,8 @@ class RequestStatuses:
         self._texts: dict[str, LRUCache[SyncRequest, str]] = {}
         #: By virtual cluster: the latest errors.
         self._errors: dict[str, LRUCache[SyncRequest, LastError]] = {}
+        #: Virtual clusters with waits of which nobody has been notified.
+        self._unnotified: set[str] = set()
         #: Number of changes, by (virtual cluster, syncer, side, verb).
         self.done: Counter[tuple[str, str, str, str]] = Counter()
 
@@ -140,10 +146,14 @@ class RequestStatuses:
         state: RequestState,
         reason: StateReason,
         *,
+        uid: str = "",
         error: str = "",
         now: float = 0.0,
     ) -> bool:
-        """Record why a request isn't in step, at time ``now``. Return True if that is news."""
+        """Record why a request isn't in step, at time ``now``. Return True if that is news.
+
+        ``uid`` is that of the virtual object, ``""`` if there is none.
+        """
         kept = self._kept.setdefault((request.cluster, request.syncer), {})
         place = _place(request)
         before = kept.get(place)
@@ -164,6 +174,10 @@ class RequestStatuses:
             self._keep_text(request, str(reason))
         elif before is not None and before.text:
             self._forget_text(request)
+        if before is not None and not is_news and before.notified == uid:
+            status.notified = uid
+        elif state in WAITS and not reason.code.has_event:
+            self._unnotified.add(request.cluster)
         return is_news
 
     def drop(self, cluster: str, syncer: str) -> None:
@@ -188,6 +202,35 @@ class RequestStatuses:
         """Yield the requests of a syncer that are not in step."""
         for place, kept in list(self._kept.get((cluster, syncer), {}).items()):
             yield _request(cluster, syncer, place), kept.state
+
+    def long_waits(
+        self, cluster: str, syncers: Iterable[str], *, before: float
+    ) -> Iterator[tuple[SyncRequest, RequestStatus]]:
+        """Yield the requests of these syncers that wait, or are paused, for a reason of which
+        nobody has been notified, since some time before; see :meth:`notified`.
+        """
+        if cluster not in self._unnotified:
+            return
+        has_others = False
+        for syncer in syncers:
+            for place, kept in self._kept.get((cluster, syncer), {}).items():
+                if kept.state not in WAITS or kept.code.has_event or kept.notified is not None:
+                    continue
+                if kept.since > before:
+                    has_others = True
+                    continue
+                request = _request(cluster, syncer, place)
+                yield request, self._shown(request, kept)
+        if not has_others:
+            self._unnotified.discard(cluster)
+
+    def notified(self, request: SyncRequest, uid: str) -> None:
+        """Record that the owner of the object with this uid, ``""`` without one, was notified of
+        the reason.
+        """
+        kept = self._kept.get((request.cluster, request.syncer), {}).get(_place(request))
+        if kept is not None:
+            kept.notified = uid
 
     def troubles(self) -> Iterator[tuple[SyncRequest, RequestStatus]]:
         """Yield the requests that fail or are parked."""

@@ -27,7 +27,7 @@ from syncer.engine.patrol.findings import Finding, FindingOutcome, Scan
 from syncer.engine.patrol.report import Tally, log_scan
 from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
-from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
+from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner, repair_text
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep
 from syncer.engine.reconcile.policies.breaker import STEP, PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
@@ -45,6 +45,8 @@ GRACE_SECONDS = 3.0
 BLAMED = 100
 #: Random variation of the time between two scans, as a fraction.
 JITTER = 0.1
+#: Number of repairs of a scan of which the owners of the objects are notified.
+NOTIFIED = 50
 #: Number of findings of a scan that are kept for a report.
 KEPT = 1000
 
@@ -55,6 +57,10 @@ _T = TypeVar("_T")
 
 def _no_objection() -> None:
     """Return no reason against repairs."""
+
+
+def _notify_nobody(request: SyncRequest, message: str) -> None:
+    """Notify nobody."""
 
 
 def _every(syncer: str) -> bool:
@@ -75,6 +81,8 @@ class PatrolHooks:
     reason: Callable[[SyncRequest], str]
     #: Returns why nothing may be repaired, or None.
     hands_off: Callable[[], str | None] = _no_objection
+    #: Notifies the owner of a virtual object of a repair.
+    notify: Callable[[SyncRequest, str], None] = _notify_nobody
 
 
 class Patroller:
@@ -178,7 +186,7 @@ class Patroller:
         if not scan.problem:
             await self._patrol(controller, scan)
         scan.seconds = self._clock() - begun
-        self.tally.add(scan)
+        self.tally.add(scan, self._utcnow())
         log_scan(scan, self.cluster)
         self.reports[scan.syncer] = scan
         scan.keep(KEPT)
@@ -441,8 +449,15 @@ class Patroller:
                 finding.outcome = FindingOutcome.FAILED
             else:
                 finding.outcome = FindingOutcome.REPAIRED
+        await self._notify(scan)
         for request, why in list(scan.troubles.items()):
             scan.troubles[request] = self._hooks.reason(request) or why
+
+    async def _notify(self, scan: Scan) -> None:
+        """Notify the owners of the objects that were repaired."""
+        repaired = [each for each in scan.findings if each.outcome is FindingOutcome.REPAIRED]
+        async for finding in in_steps(repaired[:NOTIFIED]):
+            self._hooks.notify(finding.request, repair_text(finding.drift))
 
     def _left(self, controller: BoundSyncer, request: SyncRequest) -> str:
         """Return why a request is not in step after its repair; ``""`` if it is."""

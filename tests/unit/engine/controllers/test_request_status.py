@@ -5,15 +5,18 @@ import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 
 import pytest
 
 from syncer.api.decision import Decision, skip, wait
 from syncer.api.objects import Key, SyncRequest
 from syncer.api.reasons import (
+    CLASS_NOT_LISTED,
     INVALID,
     NO_COPY_YET,
     NOT_SELECTED,
+    PAUSED,
     UNUSED,
     RequestState,
     StateReason,
@@ -217,3 +220,72 @@ def test_numbers_are_those_of_the_requests_that_are_kept() -> None:
         assert statuses.count() == kept
         assert statuses.count_reasons() == reasons
         assert statuses.parked() == parked
+
+
+# -- long waits --------------------------------------------------------------------------------------------------
+
+
+def _waits(statuses: RequestStatuses, now: float) -> list[str]:
+    """Return the names of the objects of Pods that have waited for 30 s, and record that owners were notified."""
+    found = []
+    for request, _ in list(statuses.long_waits("vc", ["pods"], before=now - 30)):
+        found.append(request.key.name)
+        statuses.notified(request, "uid")
+    return found
+
+
+def _note(statuses: RequestStatuses, reason: StateReason, *, now: float, uid: str = "uid", name: str = "a") -> None:
+    request = SyncRequest("vc", "pods", Key("shop", name))
+    assert reason.code.state is not None
+    statuses.note(request, reason.code.state, reason, uid=uid, now=now)
+
+
+def test_long_wait_is_named_once_until_its_reason_or_its_object_is_another() -> None:
+    statuses = RequestStatuses()
+    _note(statuses, NO_COPY_YET("Secret", "s"), now=0)
+    assert _waits(statuses, now=29) == []
+    assert _waits(statuses, now=30) == ["a"]
+    _note(statuses, NO_COPY_YET("Secret", "s"), now=31)
+    assert _waits(statuses, now=99) == []
+    _note(statuses, NO_COPY_YET("Secret", "other"), now=100)
+    assert _waits(statuses, now=100) == ["a"]
+    _note(statuses, NO_COPY_YET("Secret", "other"), now=101, uid="later")
+    assert _waits(statuses, now=101) == ["a"]
+
+
+def test_wait_that_ended_begins_again() -> None:
+    statuses = RequestStatuses()
+    _note(statuses, NO_COPY_YET("Secret", "s"), now=0)
+    statuses.in_step(SyncRequest("vc", "pods", Key("shop", "a")))
+    assert _waits(statuses, now=30) == []
+    _note(statuses, NO_COPY_YET("Secret", "s"), now=40)
+    assert _waits(statuses, now=69) == []
+    assert _waits(statuses, now=70) == ["a"]
+
+
+def test_only_waits_and_pauses_without_an_event_of_their_own_are_long_waits() -> None:
+    statuses = RequestStatuses()
+    _note(statuses, NOT_SELECTED("toHost.pods"), now=0, name="skipped")
+    statuses.note(SyncRequest("vc", "pods", Key("shop", "failing")), RequestState.FAILING, INVALID("no"))
+    _note(statuses, CLASS_NOT_LISTED("StorageClass", "gold"), now=0, name="warned")
+    _note(statuses, PAUSED("mark", "virtual", "Pod", "shop/paused"), now=0, name="paused")
+    assert _waits(statuses, now=99) == ["paused"]
+
+
+def test_waits_of_another_cluster_or_of_a_stopped_syncer_are_not_named() -> None:
+    statuses = RequestStatuses()
+    _note(statuses, NO_COPY_YET("Secret", "s"), now=0)
+    assert list(statuses.long_waits("other", ["pods"], before=99)) == []
+    assert list(statuses.long_waits("vc", ["secrets"], before=99)) == []
+    _note(statuses, NO_COPY_YET("Secret", "s"), now=0, name="b")
+    statuses.drop("vc", "pods")
+    assert _waits(statuses, now=99) == []
+
+
+def test_waits_beyond_those_that_are_taken_are_named_later() -> None:
+    statuses = RequestStatuses()
+    for name in "abc":
+        _note(statuses, NO_COPY_YET("Secret", "s"), now=0, name=name)
+    [(request, _)] = islice(statuses.long_waits("vc", ["pods"], before=30), 1)
+    statuses.notified(request, "uid")
+    assert _waits(statuses, now=60) == ["b", "c"]
