@@ -160,13 +160,14 @@ class Reconciler:
             own_key = observed.request.key
             own = observed.virtual
         else:
-            store = controller.host
+            self._check_place(controller, write)
+            store = controller.host_at(key)
             own_key = observed.host_key
             own = observed.host
         if store is None or write.resource is not None:
             syncer = controller.syncer
             default = syncer.resource if side is Side.VIRTUAL else syncer.host_resource
-            store = self.view.informers.store(side, write.resource or default)
+            store = self.view.informers.at(side, write.resource or default, key)
             own = None
 
         if own is not None and is_latest and key == own_key:
@@ -175,7 +176,7 @@ class Reconciler:
             live = store.get(key)
         resource = store.resource
         if side is Side.HOST:
-            self._check(write, live, resource)
+            self._check(controller, write, live, resource)
         ref = ObjectRef(side, resource, key)
         exact = controller.exact[side] if write.exact is None else write.exact
         is_copy = side is Side.HOST and write.resource is None
@@ -358,7 +359,9 @@ class Reconciler:
                 raise
             return remains
 
-    def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
+    def _check(
+        self, controller: BoundSyncer, write: Write, live: Obj | None, resource: Resource
+    ) -> None:
         """Refuse a forbidden write, whatever a syncer decided.
 
         That is one to an unmarked object, or outside the host namespaces.
@@ -369,7 +372,15 @@ class Reconciler:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
-        self.homes.check(write, resource)
+        if controller.direction.own_namespaces(self.view.settings) is None:
+            self.homes.check(write, resource)
+
+    def _check_place(self, controller: BoundSyncer, write: Write) -> None:
+        """Refuse a write outside of the host namespaces that the operator names for a syncer."""
+        own = controller.direction.own_namespaces(self.view.settings)
+        if own is not None and key_of(write.obj).namespace not in own:
+            section = f"sync.{controller.syncer.section}"
+            raise Refused(f"the host namespace of {key_of(write.obj)} isn't listed in {section}")
 
 
 def _cached(store: SideInformer | None, key: Key) -> Obj | None:
