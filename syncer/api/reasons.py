@@ -232,6 +232,9 @@ EVENT_UNRELATED = _skipped("EventUnrelated", "the event is not about a synced ob
 EVENT_OF_CONTAINER = _skipped(
     "EventOfContainer", "the event is about a container of the host's own"
 )
+NAME_UNPUBLISHED = _skipped(
+    "NameUnpublished", "it is only a DNS name, and no client on the host is led to one of a tenant"
+)
 NO_TOKEN = _skipped("NoToken", "it mounts no token")
 POD_OVER = _skipped("PodOver", "the Pod has finished or is being deleted")
 NOT_RUN = _skipped("NotRun", "the host does not run it")
@@ -347,6 +350,11 @@ NO_FREE_ADDRESS = _pending(
     "NoFreeAddress",
     "there is no address that is free on both sides",
     "delete the Service and create it again",
+)
+COPY_ABSENT = _pending(
+    "CopyAbsent",
+    "the Service has no copy on the host yet",
+    "see why that has none: syncer explain services {0}",
 )
 NO_NAMESPACE = _pending(
     "NoNamespace", "the virtual cluster has no namespace {0} yet", "create the namespace {0}"

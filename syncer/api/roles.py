@@ -164,6 +164,17 @@ class SyncDown(Role, Generic[C]):
     #: objects that it doesn't match are there while another syncer watches them.
     virtual_selector: ClassVar[str] = ""
 
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """Return the host namespaces of its objects; None for those that copies are put in.
+
+        Objects in namespaces that the operator names are no copies proper: no name in another
+        object leads to them, and a mark names the syncer, so that it may make them beside the
+        copies of the same kind. Each namespace takes a watch and a Role of its own. One that isn't
+        returned any more is neither read nor written, so its objects must be gone before. Override
+        ``host_key``, too.
+        """
+        return None
+
     @abstractmethod
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Return ``apply(host=…)``, or ``skip(reason)`` for an object that is not to be synced."""

@@ -116,8 +116,11 @@ class VirtualCluster:
         enabled = {name: config for name, config in self.sync.custom.items() if config.enabled}
         if not enabled:
             return ()
-        to_host = [each.syncer for each in self.enabled() if direction_of(each.syncer).goes_down]
-        copied = tuple(syncer.resource for syncer in to_host)
+        copied = tuple(
+            each.syncer.resource
+            for each in self.enabled()
+            if direction_of(each.syncer).makes_copies
+        )
         entries: list[CustomEntry] = []
         for name, config in enabled.items():
             entry = CustomEntry(name, config, self.translator, self.marks, copied, enabled)

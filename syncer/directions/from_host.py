@@ -28,7 +28,7 @@ class FromHost(Direction):
         """Return True if a virtual key is a request: then virtual changes are reverted."""
         return self._role.reverts_virtual_changes
 
-    def sources(self) -> Iterable[Source]:
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield our virtual objects, and the host objects that they are made from."""
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
         yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
@@ -53,7 +53,7 @@ class FromHost(Direction):
         """Return True unless the syncer names the host namespaces."""
         return self._role.host_namespaces(settings) is None
 
-    def rights(self) -> Iterable[Right]:
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
         """Yield the rights to write virtual objects, and the fields that are copied down."""
         syncer = self.syncer
         down = syncer.down if self._sync is not None else ()

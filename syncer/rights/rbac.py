@@ -134,7 +134,7 @@ def sources(
             narrowed.
     """
     direction = direction_of(syncer)
-    found: set[Source] = {*direction.sources()}
+    found: set[Source] = {*direction.sources(settings)}
     if settings is None:
         found.update(syncer.reads)
     else:
@@ -183,7 +183,7 @@ def rights(
     """
     for source in sources(syncer, enabled, settings):
         yield from _to_read(source)
-    yield from direction_of(syncer).rights()
+    yield from direction_of(syncer).rights(settings)
     if settings is None:
         yield from syncer.rights
         return

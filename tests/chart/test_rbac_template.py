@@ -127,6 +127,9 @@ class _Dice:
             entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
             listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
             sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
+        if self._even():
+            namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
+            sync["toHost"]["publishedServices"] = {"enabled": self._even(), "namespaces": namespaces}
         if self._rarely():
             sync["fake"]["nodes"] = {"enabled": self._even()}
         if self._rarely():

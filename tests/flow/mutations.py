@@ -465,6 +465,34 @@ SEEN = "the virtual cluster removes its EndpointSlice with it, which is seen at 
 LISTED_SERVICES = replace(_LISTED_SERVICES, cells={**_LISTED_SERVICES.cells, ("virtual", "missing"): SEEN})
 
 
+ITS_COPY = "a published Service follows the copy, whatever is in the virtual one"
+PUBLISHED = Operation(
+    "published-services",
+    "services",
+    lambda two, name: service(name, metadata=TIER),
+    _both({"spec": {"ports": [{"name": "other", "port": 9}]}}),
+    sync={
+        "toHost": {
+            "publishedServices": {
+                "enabled": True,
+                "namespaces": ["infra"],
+                "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}},
+                "metadata": {"labels": {"allow": ["tier"]}},
+            }
+        }
+    },
+    host_key=lambda name: f"infra/p-{name}",
+    before=lambda two: two.host.put(namespace("infra")),
+    cells=DOWN
+    | {
+        ("host", "missing"): "the host removes its EndpointSlice with it, which is seen at once",
+        ("host", "uid"): repaired("metadata"),  # it is taken over: clients on the host know it by its name
+        ("virtual", "uid"): repaired("metadata"),
+        ("virtual", "spec"): ITS_COPY,
+    },
+)
+
+
 def _only_metadata(patch: Obj) -> bool:
     return patch.keys() <= {"metadata"}
 
@@ -525,6 +553,7 @@ SPECIAL = [
     _listed("host-configmaps", "configMaps", configmap, {"data": {"color": "green"}}),
     _listed("host-secrets", "secrets", secret, {"data": {"password": "bGVhZA=="}}),
     LISTED_SERVICES,
+    PUBLISHED,
     *map(_class, CLASSES),
     PRIORITIES,
 ]

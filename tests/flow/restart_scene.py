@@ -124,6 +124,11 @@ CERTIFICATE = custom(CERTIFICATES, "db", spec={"secretName": "db-tls"})
 OPERATORS = {"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}
 NAMED = {"references": {"spec.secretName": "Secret"}, "related": [OPERATORS]}
 LISTED: Mapping[str, Any] = {"mappings": {"byName": {"infra/x": f"{NAMESPACE}/x"}}}
+PUBLISHED: Mapping[str, Any] = {
+    "enabled": True,
+    "namespaces": ["infra"],
+    "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}},
+}
 CRD_OPTIONS = {"enabled": True, "onRemoval": "delete", "names": [GADGETS]}
 
 _SPECIAL = (
@@ -248,6 +253,19 @@ _SPECIAL = (
         on_host=(service("x", namespace="infra"),),
         edits=({"spec": {"selector": {"app": "other"}}}, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
         sync={"fromHost": {"services": {"enabled": True, **LISTED}}},
+    ),
+    Case(
+        "published-services",
+        ("published-services", "services"),
+        ("services", f"{NAMESPACE}/x"),
+        ("services", "infra/p-x"),
+        on_virtual=(service("x"),),
+        on_host=(namespace("infra"),),
+        edits=(
+            {"spec": {"ports": [{"name": "other", "port": 9}]}},
+            {"spec": {"ports": [{"name": "theirs", "port": 8}]}},
+        ),
+        sync={"toHost": {"publishedServices": PUBLISHED}},
     ),
     Case(
         "tenant-crds",

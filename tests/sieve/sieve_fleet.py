@@ -27,7 +27,7 @@ from syncer.daemon.process import Process
 #: Virtual clusters: the script's own, and others. The first three are in a shard each, and ann leads that of red.
 NAMES = (CLUSTER, "red", "blue", "green", "white")
 #: Workloads whose copies have one place for all virtual clusters, so that whoever is first has it.
-CONTESTED = frozenset({"tenant-crds"})
+CONTESTED = frozenset({"published-services", "tenant-crds"})
 #: Shards.
 SHARDS = 3
 #: Seconds between two steps of a script, and for which a replica is lost: longer than its Lease.

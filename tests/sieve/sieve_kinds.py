@@ -349,6 +349,52 @@ def listed_services() -> Workload:
     )
 
 
+def published_services() -> Workload:
+    """A Service under a name on the host, with the endpoints of its copy."""
+    kind, host_key, slices = "services", "infra/p-x", "endpointslices.discovery.k8s.io"
+    options = {"enabled": True, "namespaces": ["infra"], "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}}}
+
+    def with_endpoints(*addresses: str) -> Act:
+        """The host's controller makes the slice of the copy, with the labels of that."""
+
+        def made(two: Stage) -> None:
+            found = two.host.get(kind, two.host_path("x"))
+            if found is not None:
+                name = found["metadata"]["name"]
+                of_copy = endpointslice(f"{name}-1", *addresses, service=name, namespace=HOME)
+                two.host.put(merged(of_copy, {"metadata": {"labels": found["metadata"]["labels"]}}))
+
+        return made
+
+    def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
+        is_slice = copy["kind"] == "EndpointSlice"
+        is_published = copy["metadata"]["namespace"] == "infra"
+        if is_published:
+            return not is_slice and two.host.get(kind, two.host_path("x")) is not None
+        return bool((original["spec"].get("clusterIP") == "None") == (copy["spec"].get("clusterIP") == "None"))
+
+    return Workload(
+        "published-services",
+        configured("services", "published-services", toHost={"publishedServices": options}),
+        (
+            put(service("x")),
+            with_endpoints("10.1.0.1"),
+            edit_host(kind, host_key, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
+            edit(kind, "x", {"spec": {"ports": [{"name": "more", "port": 81}]}}),
+            edit_host(slices, host_key, {"endpoints": []}),
+            drop_host(slices, host_key),
+            drop_host(kind, host_key),
+            drop_copy(kind, "x"),
+            both(drop(kind, "x"), put(service("x", spec={"clusterIP": "None"}))),
+            with_endpoints("10.1.0.2", "10.1.0.3"),
+            drop(kind, "x"),
+            put(service("x", (83,))),
+        ),
+        given=(on_host(namespace("infra")),),
+        wanted=wanted,
+    )
+
+
 def priorities() -> Workload:
     """A tenant's own PriorityClass, which has no namespace."""
     kind, made = str(TENANTS_PRIORITY.resource), TENANTS_PRIORITY.named("fast")

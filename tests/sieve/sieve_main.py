@@ -51,6 +51,7 @@ def workloads() -> Mapping[str, Workload]:
         sieve_kinds.volumes,
         sieve_kinds.listed,
         sieve_kinds.listed_services,
+        sieve_kinds.published_services,
         sieve_kinds.priorities,
         sieve_kinds.ingresses,
         sieve_kinds.serviceaccounts,

@@ -27,6 +27,7 @@ SPECIAL = {
     "pod-tokens",
     "pods",
     "public-crds",
+    "published-services",
     "tenant-crds",
     "tenant-priorityclasses",
 } | {row.syncer for row in ROWS}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
-from syncer.api.objects import Key, annotations_of
+from syncer.api.objects import Key, Side, annotations_of
 from syncer.api.reasons import RequestState, StateReason
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
@@ -18,7 +18,6 @@ from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.stores.informers import SideInformer
-from syncer.resources.custom.contents import MADE_FOR
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
@@ -306,7 +305,12 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
     """
     made = _made(controller)
     if made is None:
-        return None
+        if not controller.direction.goes_down or controller.virtual is None:
+            return None
+        return sum(
+            controller.has(Side.HOST, controller.host_key(key))
+            for key in list(controller.virtual.keys())
+        )
     makers = [each for each in list(pair.controllers.values()) if _made(each) is made]
     others = [each for each in makers if each is not controller]
     if not others and pair.informers.is_marked(made):
@@ -315,20 +319,22 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
         return sum(controller.host_key(key) in made for key in list(virtual))
     settings = pair.settings
-    note = f"{settings.marks.prefix}/{MADE_FOR}"
     number = 0
     for key in list(made.keys()):
         shown = made.outline(key)
         if shown is None or not settings.marks.is_from_here(shown, cluster=settings.identity):
             continue
-        made_for = annotations_of(shown).get(note, controller.name)
+        made_for = annotations_of(shown).get(settings.marks.made_for, controller.name)
         if made_for == controller.name:
             number += 1
     return number
 
 
 def _made(controller: BoundSyncer) -> SideInformer | None:
-    """Return the store of the side on which a syncer creates objects; None if it creates none."""
+    """Return the store of the side on which a syncer creates objects.
+
+    None if it creates none, or creates them in several stores.
+    """
     if controller.direction.goes_down:
         return controller.host
     return controller.virtual if controller.direction.comes_up else None

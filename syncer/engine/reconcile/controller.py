@@ -285,7 +285,7 @@ class Reads:
         for controller in self._controllers.values():
             syncer = controller.syncer
             host_resource = syncer.host_resource
-            if not controller.direction.goes_down:
+            if not controller.direction.makes_copies:
                 continue
             if host_resource.group == group and host_resource.kind == kind:
                 host_key = partial(syncer.host_key, controller.settings)
@@ -484,8 +484,12 @@ class BoundSyncer:
         return self.syncer.name
 
     def stands_for(self, resource: Resource) -> bool:
-        """Return True if the syncer has host objects for virtual objects of this resource."""
-        return self.direction.by_host and self.syncer.resource == resource
+        """Return True if the syncer has host objects for virtual objects of this resource.
+
+        A name in a copy may lead to these.
+        """
+        direction = self.direction
+        return direction.by_host and self.syncer.resource == resource and not direction.made_for
 
     @property
     def is_among_copies(self) -> bool:
@@ -578,6 +582,7 @@ class BoundSyncer:
             now=view.utcnow(),
             translate=host_key or syncer.host_key,
             metadata=self.metadata,
+            made_for=self.direction.made_for,
         )
 
     def host_key(self, key: Key) -> Key:

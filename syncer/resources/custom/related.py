@@ -48,7 +48,6 @@ from syncer.api import (
 )
 from syncer.resources.custom.config import NAME, By, Related
 from syncer.resources.custom.contents import (
-    MADE_FOR,
     USUAL,
     exact_of,
     harmless,
@@ -232,7 +231,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         paths = owned(self.resource) or top_level(host)
         virtual = shown(ctx, harmless(host), key, paths)
         notes = {
-            f"{ctx.marks.prefix}/{MADE_FOR}": self.name,
+            ctx.marks.made_for: self.name,
             f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host)),
         }
         virtual["metadata"]["annotations"] = {**annotations_of(virtual), **notes}
@@ -244,13 +243,13 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
     def _made_from(self, virtual: Obj) -> Iterable[str]:
         """Return the host key of the original of a virtual object that this syncer has made."""
         notes = annotations_of(virtual)
-        if notes.get(f"{self._marks.prefix}/{MADE_FOR}") != self.name:
+        if notes.get(self._marks.made_for) != self.name:
             return ()
         return [notes.get(f"{self._marks.prefix}/{MADE_FROM}", "")]
 
     def _is_anothers(self, virtual: Obj) -> str:
         """Return the reason why a virtual object isn't this syncer's; ``""`` if it is."""
-        made_for = annotations_of(virtual).get(f"{self._marks.prefix}/{MADE_FOR}")
+        made_for = annotations_of(virtual).get(self._marks.made_for)
         if made_for == self.name:
             return ""
         return reasons.ANOTHERS(made_for or "another syncer")

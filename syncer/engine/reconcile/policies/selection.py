@@ -23,7 +23,7 @@ def deselect(observed: Observed) -> Decision | None:
         return None
 
     reason = reasons.NOT_SELECTED(syncer.section)
-    if host is None or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
+    if host is None or not direction.is_real(ctx, host):
         return None if came_up(ctx, virtual) else skip(reason)
     if is_deleting(host):
         return wait(reasons.DESELECTED(syncer.section))
