@@ -273,7 +273,7 @@ def _lacks(
 def _maker(pair: ClusterPair, resource: Resource) -> BoundSyncer | None:
     """Return the syncer that copies a resource to the host; None if none does at present."""
     for controller in pair.controllers.values():
-        is_of = controller.syncer.resource == resource and controller.direction.goes_down
+        is_of = controller.syncer.resource == resource and controller.direction.makes_copies
         if is_of and _runs(pair, controller):
             return controller
     return None
