@@ -176,7 +176,8 @@ class Seat:
                 if batch:
                     yield batch
                 del batch  # so that it is freed before the next one comes
-                await asyncio.sleep(0)
+                if self._waiting:
+                    await asyncio.sleep(0)
             elif self.has_ended:
                 if self.reason is not None:
                     raise self.reason.with_traceback(None)

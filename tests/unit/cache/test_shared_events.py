@@ -130,6 +130,29 @@ def test_large_event_comes_alone() -> None:
     assert taken == [["5"], ["6"], ["7", "8"]]
 
 
+def test_others_run_between_two_batches_and_not_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        seats = Seats("a")
+        seat = seats.seats["a"]
+        for version in (5, 6):
+            event = WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text="x" * STEP_BYTES), version)))
+            seats.watch._pass_on(event)
+        pauses: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        taken: list[list[str]] = []
+        async for batch in seat.batches():
+            taken.append([codec.version(event.object) for event in batch])
+            seat.end(None)
+        assert taken == [["5"], ["6"]]
+        assert pauses == [0]
+
+    asyncio.run(scenario())
+
+
 def test_reader_waits_only_for_reflectors_that_take_the_events_and_are_far_behind() -> None:
     async def scenario() -> None:
         seats = Seats("a", "b")
