@@ -49,13 +49,10 @@ _REFUSALS = (Refused, Invalid, Denied, Forbidden, QuotaExceeded)
 
 
 class WriteRecorder(Protocol):
-    """Receives counts of writes, for metrics."""
+    """Receives the answers to writes, and what is held back."""
 
-    def wrote(self, side: Side, verb: str) -> None:
-        """Count an API call that changed something."""
-
-    def futile(self, side: Side) -> None:
-        """Count an API call that changed nothing."""
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        """Count an API call, by whether it has changed something."""
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back.
@@ -167,11 +164,9 @@ class Applier:
                 finally:
                     for learn in results.sent:
                         learn(planned, call, answer)
+                recorder.answered(planned, answer)
                 if answer.changed:
-                    recorder.wrote(write.side, call.kind)
                     self._show_others(plan.observed.controller, planned, answer)
-                else:
-                    recorder.futile(write.side)
 
             if planned.frozen:
                 for hold in results.frozen:

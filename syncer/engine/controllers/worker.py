@@ -11,9 +11,10 @@ from typing import Any, Literal, Protocol
 from cachetools import LRUCache
 
 from syncer.api import reasons
-from syncer.api.decision import Decision, Outcome, Warned
+from syncer.api.decision import Decision, Outcome, Verb, Warned
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest, uid_of
+from syncer.api.paths import dig
 from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
@@ -23,6 +24,7 @@ from syncer.engine.controllers.request_status import RequestStatuses, decided_st
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
+from syncer.engine.reconcile.calls import Operation
 from syncer.engine.reconcile.controller import (
     MOST_NAMED,
     BoundSyncer,
@@ -30,11 +32,18 @@ from syncer.engine.reconcile.controller import (
     NamedCopy,
     Read,
 )
-from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
+from syncer.engine.reconcile.plan import (
+    Deferred,
+    Plan,
+    PlannedWrite,
+    PostponedFields,
+    ServerAnswer,
+)
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import LagDirection, Metrics, SyncerMetrics
 from syncer.remembered import REMEMBERED
+from syncer.translate.alike import same
 from syncer.translate.messages import LONGEST_LABEL_QUOTE, MOST_LISTED
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.queue import LAST_RETRY, Queue
@@ -84,25 +93,31 @@ class _Recorder:
     metrics: SyncerMetrics
     statuses: RequestStatuses
     cluster: str
-    syncer: str
+    controller: BoundSyncer
     writes: int = 0
     #: When the latest writes were made, in seconds of the engine's clock; 0 before the first.
     written: float = 0.0
     sides: set[Side] = field(default_factory=set)
+    #: True if the answer to a write of the latest round may lead to another decision.
+    leads_on: bool = False
     frozen: list[PostponedFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
     warnings: list[Warned] = field(default_factory=list)
 
-    def wrote(self, side: Side, verb: str) -> None:
-        self.metrics.wrote(side, verb)
-        self.statuses.done[self.cluster, self.syncer, side, verb] += 1
-        self.writes += 1
-        self.sides.add(side)
-
-    def futile(self, side: Side) -> None:
-        self.metrics.futile(side)
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        side = planned.write.side
+        if answer.changed:
+            verb = answer.call.kind
+            self.metrics.wrote(side, verb)
+            self.statuses.done[self.cluster, self.controller.name, side, verb] += 1
+            self.writes += 1
+            self.sides.add(side)
+        else:
+            self.metrics.futile(side)
+        if _leads_on(self.controller, planned, answer):
+            self.leads_on = True
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.frozen.append(postponed)
@@ -248,7 +263,7 @@ class Workers:
 
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
-        recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
+        recorder = _Recorder(metrics, self.statuses, request.cluster, controller)
         attempt = await self._in_step(pair, controller, request, changed, recorder)
         if pair.controllers.get(request.syncer) is not controller:
             # The syncer has left meanwhile, and its stores with it.
@@ -298,6 +313,7 @@ class Workers:
                     store = pair.informers.at(*ref)
                     reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
+                recorder.leads_on = False
                 deferred = pair.reconciler.admit(plan, written_from)
                 if deferred is not None:
                     if deferred.backs_off:
@@ -318,7 +334,8 @@ class Workers:
                 recorder.warnings.clear()
                 if recorder.frozen:
                     self._send_frozen(pair, request, recorder)
-                if not sides or not _may_follow(controller, decision, sides):
+                may_follow = recorder.leads_on or decision.is_step or decision.deletes
+                if not sides or not may_follow:
                     self.queue.forget(request)
                     break
                 if decision.deletes and controller.is_over(request.key, plan.observed.host_key):
@@ -546,10 +563,21 @@ def _about(request: SyncRequest) -> dict[str, Any]:
     return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
 
 
-def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -> bool:
-    """Return True if the writes may lead to further ones.
+def _leads_on(controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer) -> bool:
+    """Return True if the answer to a write may lead to another decision.
 
-    The host's response may be written back, and a deleted object is created again.
+    What the host answers may be written back: after a change of a copy, only other values of the
+    fields that come up. What others have changed before is shown by the watch.
     """
-    may_return = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
-    return may_return or decision.is_step or decision.deletes
+    if controller.writes_back:
+        return True
+    up = controller.syncer.up
+    write = planned.write
+    if not up or write.side is not Side.HOST:
+        return False
+    before = planned.live
+    now = answer.obj
+    is_change = write.verb is Verb.APPLY and answer.call.kind is Operation.PATCH
+    if controller.looks_back or not is_change or before is None or now is None:
+        return True
+    return any(not same(dig(before, path), dig(now, path)) for path in up)

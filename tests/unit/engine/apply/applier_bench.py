@@ -26,7 +26,7 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields
+from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
 from syncer.testing import ApiServer
@@ -81,11 +81,12 @@ class Bench:
     def _fenced(self, server: ApiServer) -> Fenced:
         return Fenced(server.transport(), lambda: inf if self.leads else -inf, lambda: self.now)
 
-    def wrote(self, side: Side, verb: str) -> None:
-        self.wrotes.append((side, str(verb)))
-
-    def futile(self, side: Side) -> None:
-        self.futiles.append(side)
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        side = planned.write.side
+        if answer.changed:
+            self.wrotes.append((side, str(answer.call.kind)))
+        else:
+            self.futiles.append(side)
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.postponements.append(postponed)
