@@ -21,7 +21,7 @@ from syncer.api.objects import Key, Obj, ObjectRef, Side, key_of, labels_of, uid
 from syncer.cache.assumed import WriteInProgress
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
-from syncer.directions import collision, resources_of
+from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -231,9 +231,8 @@ class Applier:
 
         The part of another syncer may contain the object's key, too.
         """
-        own = dict(zip(Side, resources_of(controller.syncer), strict=False))
         store = None
-        if own.get(ref.side) == ref.resource:
+        if controller.resources.get(ref.side) == ref.resource:
             store = controller.store(ref.side, ref.key)
         if store is None:
             store = self.informers.at(*ref)
@@ -256,7 +255,7 @@ class Applier:
                     await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
-                        reply = await cluster.create(resource, body, body=call.take())
+                        reply = await cluster.create(resource, body, key=key, body=call.take())
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:

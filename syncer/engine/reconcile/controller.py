@@ -416,6 +416,8 @@ class BoundSyncer:
     metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
+    #: The resources of its own objects, by side.
+    resources: Mapping[Side, Resource] = field(init=False)
     #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
@@ -432,8 +434,9 @@ class BoundSyncer:
         self.settings = self.view.settings
         self.metadata = self._metadata_filter()
 
+        self.resources = dict(zip(Side, resources_of(self.syncer), strict=False))
         own: dict[Side, SideInformer] = {}
-        for side, resource in zip(Side, resources_of(self.syncer), strict=False):
+        for side, resource in self.resources.items():
             if self.view.informers.has(side, resource):
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)

@@ -69,9 +69,9 @@ def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[ChangedField]:
     """
     is_new = call.kind is Operation.CREATE
     if is_new:
-        body = _contents(call.body)
-        if _has_all(body, reply, DEPTHS[0]):
+        if _has_all(call.body, reply, DEPTHS[0]):
             return []
+        body = _contents(call.body)
         body = with_nulls(body) if verbatim else body
     elif call.kind in (Operation.PATCH, Operation.PATCH_STATUS):
         if _is_applied(call.body, reply, DEPTHS[0]):
