@@ -305,7 +305,6 @@ class Reflector:
                 begun = loop.time()
                 try:
                     async for batch in events:
-                        self._heard = loop.time()
                         if _is_large(batch):
                             known = await self._in_two_steps(
                                 batch[0].object,
@@ -356,6 +355,7 @@ class Reflector:
 
     def _take(self, batch: Sequence[codec.WatchEvent]) -> bool:
         """Process events; return True if any of them was of a known type."""
+        self._heard = asyncio.get_running_loop().time()
         known = False
         for event in batch:
             if event.type == "ERROR":

@@ -108,9 +108,9 @@ class Client:
     ) -> Obj:
         """Create an object (POST), and return it as the server stored it.
 
-        It is mostly without ``managedFields``. With a ``subresource`` (``binding``, ``token``,
-        ``eviction``), ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
-        ``body`` is the object's JSON, if the caller has it.
+        It is mostly without ``managedFields``. ``key`` and ``body`` are the object's key and JSON,
+        if the caller has them. With a ``subresource`` (``binding``, ``token``, ``eviction``),
+        ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
         """
         target = key or target_of(obj)
         request = api_requests.create(

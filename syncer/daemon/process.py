@@ -82,6 +82,7 @@ class Process:
         self.metrics = metrics
         self.leads = leads
         self.until = until
+        self.is_bounded = until is not _for_ever
         self.clock = clock or asyncio.get_running_loop().time
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret

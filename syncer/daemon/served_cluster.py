@@ -80,6 +80,8 @@ class ProcessParts(Protocol):
     rng: random.Random
     leads: Callable[[str], bool]
     until: Callable[[str], float]
+    #: False if this process may write for ever, as no other one does.
+    is_bounded: bool
     is_working: bool
 
 
@@ -173,12 +175,20 @@ class ServedCluster:
         contention: ContentionRules,
         budget: ByteBudget | None,
     ) -> ClusterPair:
-        """Build the pair; its clients send no write that this process may not make."""
+        """Build the pair; its clients send no write that this process may not make.
+
+        Without such a time, there is nothing that they have to ask before each write.
+        """
         process = self._process
         discoveries = {Side.HOST: process.host_discovery, Side.VIRTUAL: self.discovery}
 
         def until() -> float:
             return process.until(self.name)
+
+        def fenced(client: SideClient) -> SideClient:
+            if not process.is_bounded:
+                return client
+            return client.over(Fenced(client.transport, until, process.clock))
 
         def has_status(side: Side, resource: Resource) -> bool:
             return discoveries[side].has_status(resource)
@@ -195,8 +205,8 @@ class ServedCluster:
         return build_pair(
             settings,
             (),
-            virtual=virtual.over(Fenced(virtual.transport, until, process.clock)),
-            host=process.host.over(Fenced(process.host.transport, until, process.clock)),
+            virtual=fenced(virtual),
+            host=fenced(process.host),
             queue=process.queue,
             clock=process.clock,
             utcnow=process.utcnow,

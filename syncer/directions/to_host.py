@@ -100,9 +100,10 @@ class ToHost(Direction):
         if virtual is None:
             assert host is not None
             return self._answer_orphan(ctx, key, host)
-        is_copied = host is not None and self.is_real(ctx, host)
-        if came_up(ctx, virtual) and not (is_copied or self._down.takes_on(ctx, virtual)):
-            return skip(reasons.CAME_FROM_HOST())
+        if came_up(ctx, virtual):
+            is_copied = host is not None and self.is_real(ctx, host)
+            if not (is_copied or self._down.takes_on(ctx, virtual)):
+                return skip(reasons.CAME_FROM_HOST())
         if host is not None:
             return self._answer_pair(ctx, Pair(virtual, host))
         if self.ends_copy(virtual) and not self.syncer.own_deletion:

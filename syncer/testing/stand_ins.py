@@ -1,11 +1,10 @@
 """Stand-ins of a World for the parts of the engine that wait: queue, metrics, and event loop."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from syncer.api import ObjectRef, Side, SyncerError, SyncRequest, Warned
-from syncer.engine.reconcile.patch_paths import Path
-from syncer.engine.reconcile.plan import PostponedFields
+from syncer.api import SyncerError, SyncRequest, Warned
+from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields, ServerAnswer
 from syncer.workqueue.queue import Queue
 
 T = TypeVar("T")
@@ -26,12 +25,10 @@ class Notebook(Queue):
 class Deaf:
     """A recorder that keeps nothing; a world has its own list."""
 
-    def wrote(self, side: Side, verb: str) -> None:
-        """Ignore a write."""
-
-    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
         """Refuse a call that changed nothing: it is a defect of its decision."""
-        raise AssertionError(f"the {verb} of {ref} changed nothing; it had {fields}")
+        call = answer.call
+        assert answer.changed, f"the {call.kind} of {planned.ref} changed nothing: {call.body}"
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Ignore frozen fields; a world has none."""

@@ -1,6 +1,6 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,7 +36,6 @@ from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
-from syncer.engine.reconcile.patch_paths import Path, changes
 from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers, SideInformer
@@ -50,13 +49,10 @@ _REFUSALS = (Refused, Invalid, Denied, Forbidden, QuotaExceeded)
 
 
 class WriteRecorder(Protocol):
-    """Receives counts of writes, for metrics."""
+    """Receives the answers to writes, and what is held back."""
 
-    def wrote(self, side: Side, verb: str) -> None:
-        """Count an API call that changed something."""
-
-    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
-        """Count and log an API call that changed nothing, with the fields that it was to change."""
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        """Count an API call, by whether it has changed something."""
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back.
@@ -168,12 +164,9 @@ class Applier:
                 finally:
                     for learn in results.sent:
                         learn(planned, call, answer)
+                recorder.answered(planned, answer)
                 if answer.changed:
-                    recorder.wrote(write.side, call.kind)
                     self._show_others(plan.observed.controller, planned, answer)
-                else:
-                    fields = [each.path for each in changes(call, planned.live, self.marks)]
-                    recorder.futile(planned.ref, call.kind, fields)
 
             if planned.frozen:
                 for hold in results.frozen:
@@ -250,7 +243,7 @@ class Applier:
                     await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
-                        reply = await cluster.create(resource, body, body=call.take())
+                        reply = await cluster.create(resource, body, key=key, body=call.take())
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:

@@ -5,17 +5,17 @@ import contextlib
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from cachetools import LRUCache
 
 from syncer.api import reasons
-from syncer.api.decision import Decision, Outcome, Warned
+from syncer.api.decision import Decision, Outcome, Verb, Warned
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest, uid_of
-from syncer.api.paths import path_text
+from syncer.api.objects import Key, Obj, Side, SyncRequest, uid_of
+from syncer.api.paths import dig, path_text
 from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
@@ -33,13 +33,20 @@ from syncer.engine.reconcile.controller import (
     NamedCopy,
     Read,
 )
-from syncer.engine.reconcile.patch_paths import Path
-from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
+from syncer.engine.reconcile.patch_paths import changes
+from syncer.engine.reconcile.plan import (
+    Deferred,
+    Plan,
+    PlannedWrite,
+    PostponedFields,
+    ServerAnswer,
+)
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.events import EventType
 from syncer.observe.logs import WORK, get_logger
 from syncer.observe.metrics import LagDirection, Metrics, SyncerMetrics
 from syncer.remembered import REMEMBERED
+from syncer.translate.alike import same
 from syncer.translate.messages import listed
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.queue import LAST_RETRY, Queue
@@ -98,6 +105,8 @@ class _Recorder:
     #: When the latest writes were made, in seconds of the engine's clock; 0 before the first.
     written: float = 0.0
     sides: set[Side] = field(default_factory=set)
+    #: True if the answer to a write of the latest round may lead to another decision.
+    leads_on: bool = False
     frozen: list[PostponedFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
     refusals: list[SyncerError] = field(default_factory=list)
@@ -123,22 +132,29 @@ class _Recorder:
             }
         return self._keys
 
-    def wrote(self, side: Side, verb: str) -> None:
-        self.metrics.wrote(side, verb)
-        self.statuses.done[self.request.cluster, self.request.syncer, side, verb] += 1
-        self.writes += 1
-        self.sides.add(side)
-        if side is Side.HOST and verb == Operation.CREATE:
-            self.has_copied = True
-
-    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
-        self.metrics.futile(ref.side)
-        log.info(
-            "a write changed nothing",
-            object=str(ref),
-            verb=verb,
-            fields=[path_text(path) for path in fields],
-        )
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        controller = self.controller
+        assert controller is not None  # the work on the request goes on
+        side = planned.write.side
+        verb = answer.call.kind
+        if answer.changed:
+            self.metrics.wrote(side, verb)
+            self.statuses.done[self.request.cluster, self.request.syncer, side, verb] += 1
+            self.writes += 1
+            self.sides.add(side)
+            if side is Side.HOST and verb is Operation.CREATE:
+                self.has_copied = True
+        else:
+            self.metrics.futile(side)
+            fields = changes(answer.call, planned.live, controller.settings.marks)
+            log.info(
+                "a write changed nothing",
+                object=str(planned.ref),
+                verb=verb,
+                fields=[path_text(each.path) for each in fields],
+            )
+        if _leads_on(controller, planned, answer):
+            self.leads_on = True
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.frozen.append(postponed)
@@ -340,6 +356,7 @@ class Workers:
                     store = controller.store_of(ref)
                     reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
+                recorder.leads_on = False
                 deferred = pair.reconciler.admit(plan, written_from)
                 if deferred is not None:
                     if deferred.backs_off:
@@ -360,7 +377,8 @@ class Workers:
                 recorder.warnings.clear()
                 if recorder.frozen:
                     self._send_frozen(pair, request, recorder)
-                if not sides or not _may_follow(controller, decision, sides):
+                may_follow = recorder.leads_on or decision.is_step or decision.deletes
+                if not sides or not may_follow:
                     self.queue.forget(request)
                     break
                 if decision.deletes and controller.is_over(request.key, plan.observed.host_key):
@@ -593,10 +611,21 @@ async def _check_in_steps(unread: Iterable[NamedCopy]) -> CheckedCopies:
     return known
 
 
-def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -> bool:
-    """Return True if the writes may lead to further ones.
+def _leads_on(controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer) -> bool:
+    """Return True if the answer to a write may lead to another decision.
 
-    The host's response may be written back, and a deleted object is created again.
+    What the host answers may be written back: after a change of a copy, only other values of the
+    fields that come up. What others have changed before is shown by the watch.
     """
-    may_return = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
-    return may_return or decision.is_step or decision.deletes
+    if controller.writes_back:
+        return True
+    up = controller.syncer.up
+    write = planned.write
+    if not up or write.side is not Side.HOST:
+        return False
+    before = planned.live
+    now = answer.obj
+    is_change = write.verb is Verb.APPLY and answer.call.kind is Operation.PATCH
+    if controller.looks_back or not is_change or before is None or now is None:
+        return True
+    return any(not same(dig(before, path), dig(now, path)) for path in up)

@@ -15,7 +15,7 @@ from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
-from syncer.api.roles import Syncer
+from syncer.api.roles import Mirror, Syncer
 from syncer.cache.entry import Entry
 from syncer.directions import Direction, resources_of
 from syncer.engine.reconcile.calls import exact_paths
@@ -416,13 +416,15 @@ class BoundSyncer:
     metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
-    #: The resources of its own objects; none if it syncs nothing.
+    #: The resources of its own objects, by side; none if it syncs nothing.
     resources: Mapping[Side, Resource] = field(init=False)
     #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
     #: The stores of its own host objects: that one, or those of its parts.
     hosts: tuple[SideInformer, ...] = field(init=False)
+    #: True if each change of a copy is followed by another decision, whatever the answer shows.
+    looks_back: bool = field(init=False)
     #: The syncer, if it has these optional roles.
     around: AroundReconcile | None = field(init=False)
     excludes: Excludes | None = field(init=False)
@@ -432,8 +434,8 @@ class BoundSyncer:
         self.settings = self.view.settings
         self.metadata = self._metadata_filter()
 
-        own: dict[Side, SideInformer] = {}
         self.resources = dict(zip(Side, resources_of(self.syncer), strict=False))
+        own: dict[Side, SideInformer] = {}
         for side, resource in self.resources.items():
             if self.view.informers.has(side, resource):
                 own[side] = self.view.informers.store(side, resource)
@@ -448,6 +450,16 @@ class BoundSyncer:
         syncer: object = self.syncer
         self.around = syncer if isinstance(syncer, AroundReconcile) else None
         self.excludes = syncer if isinstance(syncer, Excludes) else None
+
+        kind = type(self.syncer)
+        is_plain = (
+            issubclass(kind, Mirror) and kind.sync is Mirror.sync and kind.reflect is Mirror.reflect
+        )
+        patches = self.config.patches
+        if patches.down or patches.up:
+            self.looks_back = True
+        else:
+            self.looks_back = kind.looks_back and not is_plain
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down

@@ -1,6 +1,6 @@
 """A pair between two API servers in memory, to carry decisions out."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -12,7 +12,6 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
-    ObjectRef,
     Resource,
     Settings,
     Side,
@@ -27,8 +26,8 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.patch_paths import Path
-from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields
+from syncer.engine.reconcile.patch_paths import changes
+from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
 from syncer.testing import ApiServer
@@ -83,11 +82,14 @@ class Bench:
     def _fenced(self, server: ApiServer) -> Fenced:
         return Fenced(server.transport(), lambda: inf if self.leads else -inf, lambda: self.now)
 
-    def wrote(self, side: Side, verb: str) -> None:
-        self.wrotes.append((side, str(verb)))
-
-    def futile(self, ref: ObjectRef, verb: str, fields: Sequence[Path]) -> None:
-        self.futiles.append((ref.side, verb, *fields))
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        side = planned.write.side
+        verb = answer.call.kind
+        if answer.changed:
+            self.wrotes.append((side, str(verb)))
+        else:
+            fields = changes(answer.call, planned.live, SETTINGS.marks)
+            self.futiles.append((side, verb, *[each.path for each in fields]))
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.postponements.append(postponed)
