@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,13 +77,7 @@ class Server(BackgroundApiServer):
 
         It is one step of the server, so that no write of the daemon in between is lost.
         """
-
-        def merge(server: ApiServer) -> Obj:
-            found = server.get(resource, key)
-            assert found is not None, f"{resource} {key} is not there"
-            return server.put(merged(found, parts))
-
-        return self.call(merge)
+        return self.call(partial(_merge_into, resource, key, parts))
 
     def requests(self) -> list[Logged]:
         """Return the requests of the daemon."""
@@ -92,6 +86,12 @@ class Server(BackgroundApiServer):
     def count(self) -> int:
         """Return the number of all requests."""
         return self.call(_count)
+
+
+def _merge_into(resource: str | Resource, key: str, parts: Obj, server: ApiServer) -> Obj:
+    found = server.get(resource, key)
+    assert found is not None, f"{resource} {key} is not there"
+    return server.put(merged(found, parts))
 
 
 def _requests(server: ApiServer) -> list[Logged]:
