@@ -56,6 +56,8 @@
   "sync.toHost.pods.maxEphemeralContainers": 20,
   "sync.toHost.priorityClasses.enabled": false,
   "sync.toHost.priorityClasses.onHostDeletion": "recreate",
+  "sync.toHost.publishedServices.enabled": false,
+  "sync.toHost.publishedServices.namespaces": [],
   "sync.toHost.secrets.enabled": true,
   "sync.toHost.secrets.onHostDeletion": "recreate",
   "sync.toHost.serviceAccounts.enabled": true,
@@ -77,34 +79,35 @@
   "unchanged"
 ],
 "kinds": {
-  "sync.toHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.endpointSlices": {"kind": "EndpointSlice", "group": "discovery.k8s.io", "plural": "endpointslices", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.events": {"kind": "Event", "group": "", "plural": "events", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.nodes": {"kind": "Node", "group": "", "plural": "nodes", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.ingressClasses": {"kind": "IngressClass", "group": "networking.k8s.io", "plural": "ingressclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.ingresses": {"kind": "Ingress", "group": "networking.k8s.io", "plural": "ingresses", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": ["sync.toHost.secrets", "sync.toHost.services"]},
-  "sync.toHost.namespaces": {"kind": "Namespace", "group": "", "plural": "namespaces", "namespaced": false, "syncs": true, "translators": ["per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.networkPolicies": {"kind": "NetworkPolicy", "group": "networking.k8s.io", "plural": "networkpolicies", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.persistentVolumeClaims": {"kind": "PersistentVolumeClaim", "group": "", "plural": "persistentvolumeclaims", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fake.persistentVolumes": {"kind": "PersistentVolume", "group": "", "plural": "persistentvolumes", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.podTokens": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.podDisruptionBudgets": {"kind": "PodDisruptionBudget", "group": "policy", "plural": "poddisruptionbudgets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.pods": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.runtimeClasses": {"kind": "RuntimeClass", "group": "node.k8s.io", "plural": "runtimeclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.serviceAccounts": {"kind": "ServiceAccount", "group": "", "plural": "serviceaccounts", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.storageClasses": {"kind": "StorageClass", "group": "storage.k8s.io", "plural": "storageclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.volumeAttributesClasses": {"kind": "VolumeAttributesClass", "group": "storage.k8s.io", "plural": "volumeattributesclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.volumeSnapshotClasses": {"kind": "VolumeSnapshotClass", "group": "snapshot.storage.k8s.io", "plural": "volumesnapshotclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.volumeSnapshots": {"kind": "VolumeSnapshot", "group": "snapshot.storage.k8s.io", "plural": "volumesnapshots", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []}
+  "sync.toHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.endpointSlices": {"kind": "EndpointSlice", "group": "discovery.k8s.io", "plural": "endpointslices", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.events": {"kind": "Event", "group": "", "plural": "events", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.nodes": {"kind": "Node", "group": "", "plural": "nodes", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.ingressClasses": {"kind": "IngressClass", "group": "networking.k8s.io", "plural": "ingressclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.ingresses": {"kind": "Ingress", "group": "networking.k8s.io", "plural": "ingresses", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": ["sync.toHost.secrets", "sync.toHost.services"]},
+  "sync.toHost.namespaces": {"kind": "Namespace", "group": "", "plural": "namespaces", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.networkPolicies": {"kind": "NetworkPolicy", "group": "networking.k8s.io", "plural": "networkpolicies", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.persistentVolumeClaims": {"kind": "PersistentVolumeClaim", "group": "", "plural": "persistentvolumeclaims", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fake.persistentVolumes": {"kind": "PersistentVolume", "group": "", "plural": "persistentvolumes", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.podTokens": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.podDisruptionBudgets": {"kind": "PodDisruptionBudget", "group": "policy", "plural": "poddisruptionbudgets", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.pods": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.publishedServices": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "madeFor": "published-services", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.runtimeClasses": {"kind": "RuntimeClass", "group": "node.k8s.io", "plural": "runtimeclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.serviceAccounts": {"kind": "ServiceAccount", "group": "", "plural": "serviceaccounts", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.storageClasses": {"kind": "StorageClass", "group": "storage.k8s.io", "plural": "storageclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.volumeAttributesClasses": {"kind": "VolumeAttributesClass", "group": "storage.k8s.io", "plural": "volumeattributesclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.volumeSnapshotClasses": {"kind": "VolumeSnapshotClass", "group": "snapshot.storage.k8s.io", "plural": "volumesnapshotclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.volumeSnapshots": {"kind": "VolumeSnapshot", "group": "snapshot.storage.k8s.io", "plural": "volumesnapshots", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []}
 }
 }
 {{- end -}}
@@ -340,6 +343,11 @@
 {{- if and (get . "sync.toHost.priorityClasses.enabled") (not (has (get . "sync.toHost.priorityClasses.onHostDeletion") (list "recreate" "report"))) }}
 - {"side": "host", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "namespaced": false, "names": [], "verbs": ["get"]}
 - {"side": "virtual", "group": "scheduling.k8s.io", "resource": "priorityclasses", "namespaced": false, "names": [], "verbs": ["delete"]}
+{{- end }}
+{{- if get . "sync.toHost.publishedServices.enabled" }}
+- {"side": "host", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "host", "group": "discovery.k8s.io", "resource": "endpointslices", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "virtual", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
 {{- end }}
 {{- if get . "sync.toHost.secrets.enabled" }}
 - {"side": "host", "group": "", "resource": "secrets", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
