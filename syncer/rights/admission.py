@@ -44,7 +44,7 @@ def named_kinds(granted: Iterable[Right]) -> Sequence[str]:
     """Return the kinds that these rights allow to create in host namespaces besides those of
     copies, each as ``namespace/plural.group``, of the core group ``namespace/plural.``.
     """
-    found = set()
+    found = set[str]()
     for right in granted:
         if right.side is Side.HOST and "create" in right.verbs:
             kind = f"{right.resource.plural}.{right.resource.group}"

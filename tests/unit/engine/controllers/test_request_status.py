@@ -210,8 +210,8 @@ def test_numbers_are_those_of_the_requests_that_are_kept() -> None:
         reasons = Counter[tuple[str, ...]]()
         parked = Counter[tuple[str, ...]]()
         for syncer in ("pods", "secrets"):
-            for each, state in statuses.of_syncer("vc", syncer):
-                status = statuses.of(each)
+            for request, state in statuses.of_syncer("vc", syncer):
+                status = statuses.of(request)
                 assert status is not None
                 kept["vc", syncer, state.value] += 1
                 reasons["vc", syncer, state.value, status.reason.code.name] += 1
