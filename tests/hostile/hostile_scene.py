@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from hack import loop_steps
 from hack.bench.daemon import SYNCER, Process
 from kube_envtest import ADMIN, ApiServer, BackgroundApiServer, Logged, User
-from syncer.api import Key, NameTranslator, Obj, Resource, key_of
+from syncer.api import Key, NameTranslator, Obj, Resource, key_of, uid_of
 from syncer.names import PerNamespace, SingleNamespace, Unchanged, VclusterCompat
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace, resource_of
@@ -73,11 +73,17 @@ class Server(BackgroundApiServer):
         super().__init__(seed=seed, tokens=TOKENS, tls=tls)
 
     def patch(self, resource: str | Resource, key: str, **parts: Any) -> Obj:
-        """Merge parts over an object, which must exist; None removes a field.
+        """Merge parts over an object, which must exist; None removes a field."""
+        changed = self.call(partial(_merge_into, resource, key, "", parts))
+        assert changed is not None, f"{resource} {key} is not there"
+        return changed
 
-        It is one step of the server, so that no write of the daemon in between is lost.
+    def change(self, obj: Obj, parts: Obj) -> Obj | None:
+        """Merge parts over an object as it is now, and return it; None if it is gone.
+
+        This and `patch` are one step of the server: no write of the daemon in between is lost.
         """
-        return self.call(partial(_merge_into, resource, key, parts))
+        return self.call(partial(_merge_into, resource_of(obj), str(key_of(obj)), uid_of(obj), parts))
 
     def requests(self) -> list[Logged]:
         """Return the requests of the daemon."""
@@ -88,9 +94,10 @@ class Server(BackgroundApiServer):
         return self.call(_count)
 
 
-def _merge_into(resource: str | Resource, key: str, parts: Obj, server: ApiServer) -> Obj:
+def _merge_into(resource: str | Resource, key: str, uid: str, parts: Obj, server: ApiServer) -> Obj | None:
     found = server.get(resource, key)
-    assert found is not None, f"{resource} {key} is not there"
+    if found is None or uid not in ("", uid_of(found)):
+        return None
     return server.put(merged(found, parts))
 
 
