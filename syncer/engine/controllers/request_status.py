@@ -50,17 +50,17 @@ class RequestStatus:
 class _Kept:
     """A status as it is kept."""
 
-    __slots__ = ("args", "code", "error", "since", "state", "text", "tried")
+    __slots__ = ("args", "code", "error", "since", "state", "text_hash", "tried")
 
     def __init__(self, state: RequestState, reason: StateReason, error: str) -> None:
         self.state = state
         self.code = reason.code
         #: Empty for a text, which is kept apart.
         self.args: tuple[object, ...] = ()
-        #: The hash of the text; 0 without one.
-        self.text = 0
+        #: 0 without a text.
+        self.text_hash = 0
         if reason.code.is_text:
-            self.text = hash(reason) or 1
+            self.text_hash = hash(reason) or 1
         else:
             self.args = _shared(reason.args)
         self.error = error
@@ -73,7 +73,7 @@ class _Kept:
             self.state is other.state
             and self.code is other.code
             and self.args == other.args
-            and self.text == other.text
+            and self.text_hash == other.text_hash
             and self.error == other.error
         )
 
@@ -109,7 +109,7 @@ class RequestStatuses:
         if not kept:
             return
         before = kept.pop(_place(request), None)
-        if before is not None and before.text:
+        if before is not None and before.text_hash:
             self._forget_text(request)
 
     def note(
@@ -131,9 +131,9 @@ class RequestStatuses:
             status.since = before.since
             status.tried = before.tried + 1
         kept[place] = status
-        if status.text:
+        if status.text_hash:
             self._keep_text(request, str(reason))
-        elif before is not None and before.text:
+        elif before is not None and before.text_hash:
             self._forget_text(request)
         return before is None or not status.is_same(before)
 
@@ -144,7 +144,7 @@ class RequestStatuses:
         if texts is None:
             return
         for place, status in kept.items():
-            if status.text:
+            if status.text_hash:
                 texts.pop(_request(cluster, syncer, place), None)
         if not texts:
             del self._texts[cluster]
@@ -221,7 +221,7 @@ class RequestStatuses:
 
     def _shown(self, request: SyncRequest, kept: _Kept) -> RequestStatus:
         args = kept.args
-        if kept.text:
+        if kept.text_hash:
             texts = self._texts.get(request.cluster)
             text = FORGOTTEN if texts is None else texts.get(request, FORGOTTEN)
             args = (text,)
