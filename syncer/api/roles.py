@@ -138,7 +138,7 @@ class Syncer(Role, Generic[C]):
         """Return the rights besides those that follow from the roles and sources.
 
         By default these are ``rights``. Override it for rights that depend on the configuration
-        (``settings.sections[self.name]``).
+        (``settings.section(self.name, Section)``).
         """
         return self.rights
 
@@ -262,7 +262,7 @@ class SyncFromHost(Role, Generic[C]):
         """Return the host namespaces to watch; None for those that copies are put in.
 
         By default these are ``namespaces``. Override it for namespaces that depend on the
-        configuration (``settings.sections[self.name]``).
+        configuration (``settings.section(self.name, Section)``).
         """
         return self.namespaces
 

@@ -338,7 +338,10 @@ class ServedCluster:
     # -- its state ---------------------------------------------------------------------------------
 
     def silent(self) -> str | None:
-        """Return which of its clusters doesn't answer, or not to us; None if both do."""
+        """Return why one of its clusters is lost: no answer, or no accepted credentials.
+
+        None if both clusters answer.
+        """
         lost = self.lost_connection()
         return lost.trouble if lost else None
 

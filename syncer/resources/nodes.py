@@ -127,9 +127,9 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
 
 
 def addresses(settings: Settings, node: str) -> Obj:
-    """Return the addresses in a virtual Node's status.
+    """Return the ``addresses`` field of a virtual Node's status.
 
-    None where the daemon serves as the Node's kubelet, as it writes its own address then.
+    It is ``{}`` where the daemon serves as the Node's kubelet, as it writes its own address then.
     """
     if settings.kubelet:
         return {}

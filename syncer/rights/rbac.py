@@ -178,8 +178,8 @@ def rights(
 ) -> Iterator[Right]:
     """Yield the rights that a syncer needs.
 
-    They follow from its sources, its roles and its options; others it declares. The arguments are
-    those of :func:`sources`.
+    They follow from its sources, its roles and its options, besides those that it declares. The
+    arguments are those of :func:`sources`.
     """
     for source in sources(syncer, enabled, settings):
         yield from _to_read(source)

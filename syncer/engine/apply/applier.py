@@ -40,7 +40,7 @@ from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, Se
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers, SideInformer
 
-#: How often a write is planned again because of its own calls: first create, then status.
+#: The most rounds of calls for a write. Two are usual: first create, then status.
 ROUNDS = 3
 #: The calls that merge items of lists, instead of replacing lists.
 _STRATEGIC = (Operation.CONDITIONS, Operation.MERGE)
@@ -146,7 +146,14 @@ class Applier:
     # -- a single write ----------------------------------------------------------------------------
 
     async def _write(self, plan: Plan, planned: PlannedWrite, recorder: WriteRecorder) -> int:
-        """Make the calls of a write. Return the number of calls."""
+        """Make the calls of a write, and report them to the policies and the recorder.
+
+        It is planned again if its object has changed, or was created. Return the number of calls,
+        with those of its note.
+
+        Raises:
+            SyncerError: As :meth:`apply`. Earlier calls stay made.
+        """
         made = 0
         write = planned.write
         results = plan.results

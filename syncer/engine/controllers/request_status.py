@@ -66,17 +66,17 @@ class LastError:
 class _Kept:
     """A status as it is kept."""
 
-    __slots__ = ("args", "code", "error", "notified", "since", "state", "text", "tried")
+    __slots__ = ("args", "code", "error", "notified", "since", "state", "text_hash", "tried")
 
     def __init__(self, state: RequestState, reason: StateReason, error: str) -> None:
         self.state = state
         self.code = reason.code
         #: Empty for a text, which is kept apart.
         self.args: tuple[object, ...] = ()
-        #: The hash of the text; 0 without one.
-        self.text = 0
+        #: 0 without a text.
+        self.text_hash = 0
         if reason.code.is_text:
-            self.text = hash(reason) or 1
+            self.text_hash = hash(reason) or 1
         else:
             self.args = _shared(reason.args)
         self.error = error
@@ -91,7 +91,7 @@ class _Kept:
             self.state is other.state
             and self.code is other.code
             and self.args == other.args
-            and self.text == other.text
+            and self.text_hash == other.text_hash
             and self.error == other.error
         )
 
@@ -137,7 +137,7 @@ class RequestStatuses:
         if before is None:
             return
         self._count(request.cluster, request.syncer, before, -1)
-        if before.text:
+        if before.text_hash:
             self._forget_text(request)
 
     def note(
@@ -170,9 +170,9 @@ class RequestStatuses:
             self._count(request.cluster, request.syncer, status, 1)
         if error:
             self._keep_error(request, LastError(error, str(reason), now))
-        if status.text:
+        if status.text_hash:
             self._keep_text(request, str(reason))
-        elif before is not None and before.text:
+        elif before is not None and before.text_hash:
             self._forget_text(request)
         if before is not None and not is_news and before.notified == uid:
             status.notified = uid
@@ -310,7 +310,7 @@ class RequestStatuses:
 
     def _shown(self, request: SyncRequest, kept: _Kept) -> RequestStatus:
         args = kept.args
-        if kept.text:
+        if kept.text_hash:
             texts = self._texts.get(request.cluster)
             text = FORGOTTEN if texts is None else texts.get(request, FORGOTTEN)
             args = (text,)

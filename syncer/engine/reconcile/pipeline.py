@@ -92,7 +92,7 @@ class Pipelines:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of a pair that keep state between requests."""
+    """The policies of a cluster pair that keep state between requests."""
 
     pause: Pause
     breaker: CircuitBreaker

@@ -79,7 +79,7 @@ class Belonging(NamedTuple):
 class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
     """The host owns the contents of these objects.
 
-    They are deleted when their host object or the custom object is.
+    They are deleted when their host object is gone, or no synced custom object claims it any more.
     """
 
     reverts_virtual_changes = True
@@ -114,9 +114,10 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return [Index(ours, self._by_original, self._made_from)]
 
     def virtual_key(self, ctx: Context[Related], host: Obj) -> Key | None:
-        """Return the key that follows from the custom object.
+        """Return the key that follows from the custom object that claims the host object.
 
-        If that is gone, return the key under which the object has appeared; None if it has not.
+        If none claims it any more, return the key under which the object has appeared, so that it
+        can be deleted there; None if it has not appeared.
         """
         found = self._belonging(ctx, host)
         if found is not None:

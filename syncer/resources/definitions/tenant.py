@@ -65,9 +65,9 @@ class TenantDefinitionSyncer(
         return key
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """Return the right to list the custom resources of a CRD.
+        """Return the rights to list the custom resources of the listed CRDs.
 
-        A CRD that has some may not be deleted, with ``delete-if-unused``.
+        With ``delete-if-unused`` a CRD must not be deleted while it has some.
         """
         config = settings.section(self.name, TenantDefinitionConfig)
         assert config

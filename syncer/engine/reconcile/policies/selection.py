@@ -12,7 +12,8 @@ from syncer.engine.reconcile.plan import Observed
 def deselect(observed: Observed) -> Decision | None:
     """Return the decision about an object that the selector doesn't match; None for any other.
 
-    An object whose deletion ends its copy is always selected, as is one that the syncer has faked.
+    An object that is being deleted, which ends its copy, is never deselected, nor is one that the
+    syncer has faked.
     """
     ctx = observed.ctx
     virtual = observed.virtual
