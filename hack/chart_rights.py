@@ -42,6 +42,9 @@ _READ = (
     "networking.apiServer.service",
     "sync.fromHost.customResourceDefinitions.allow",
     "sync.fromHost.customResourceDefinitions.onRemoval",
+    "sync.fromHost.configMaps.mappings.byName",
+    "sync.fromHost.secrets.mappings.byName",
+    "sync.fromHost.services.mappings.byName",
     "sync.toHost.customResourceDefinitions.names",
     "sync.toHost.customResourceDefinitions.onRemoval",
 )

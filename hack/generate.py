@@ -12,6 +12,7 @@ from hack.chart_rights import rights_template
 from hack.chart_schema import text_of, values_schema, values_table
 from hack.kinds_page import kinds_page
 from hack.limits_table import PAGE, constants, with_values
+from hack.reasons_page import reasons_page
 from syncer.api.metadata_defaults import FAMILIES, Family
 from syncer.config import config_with
 from syncer.config.render import defaults, markdown, schema
@@ -225,6 +226,7 @@ def generated() -> dict[Path, str]:
         DOCS / "kinds.md": kinds_page(plugins.syncers()),
         DOCS / "metadata.md": metadata(),
         DOCS / "metrics.md": metrics(),
+        DOCS / "reasons.md": reasons_page(),
         LIMITS: with_values(LIMITS.read_text(), constants(ROOT), model),
         SYNCER / "README.md": _between(SYNCER / "README.md", values_table(SYNCER)),
         CHARTS / "library" / "templates" / "_rights.tpl": rights_template(model, configuration),

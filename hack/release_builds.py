@@ -141,7 +141,7 @@ def with_absolute_links(page: str, folder: Path) -> str:
 
 
 def pack_again(archive: Path, *, epoch: int) -> None:
-    """Write a ``.tar.gz`` anew, sorted, with one time for all files and without their owners.
+    """Write a ``.tar.gz``, sorted, with one time for all files and without their owners.
 
     setuptools heeds SOURCE_DATE_EPOCH in wheels alone.
     """

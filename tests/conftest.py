@@ -3,7 +3,9 @@
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hack.gate.recorder.gate_recorder import load_profile, watch_for_deaths
 from hack.planes import environment
+from syncer.api.errors import Refused
+from syncer.api.reasons import ReasonCode, StateReason
+from syncer.observe import logs
 
 os.environ.update(environment())
 
@@ -62,3 +67,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Look for tasks that die unseen, in a run without the gate, too."""
     watch_for_deaths(config)
+
+
+@pytest.fixture(autouse=True)
+def _logging_restored() -> Iterator[None]:
+    """Configure logging by default again: commands configure it for their process."""
+    yield
+    logs.configure()
+
+
+@pytest.fixture(autouse=True)
+def _given_reasons(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check that a test gives the reasons that it is marked with."""
+    marker = request.node.get_closest_marker("reason")
+    if marker is None:
+        yield
+        return
+    given: set[str] = set()
+
+    def noted(cls: type[StateReason], code: ReasonCode, *args: object) -> StateReason:
+        given.add(code.name)
+        return made(cls, code, *args)
+
+    def noted_refusal(self: Refused, *args: Any, **named: Any) -> None:
+        refused(self, *args, **named)
+        given.add(self.reason)
+
+    made = StateReason.__new__
+    refused = Refused.__init__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StateReason, "__new__", noted)
+        patch.setattr(Refused, "__init__", noted_refusal)
+        yield
+    assert set(marker.args) <= given, "the test is marked with a reason that it doesn't give"

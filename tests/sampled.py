@@ -67,8 +67,8 @@ def to_host() -> Mapping[str, Any]:
 
 
 def define(virtual: ApiServer, host: ApiServer, *samples: Sample) -> None:
-    """Let both sides serve these kinds."""
-    for sample in samples or MADE.values():
+    """Let both sides serve these kinds; without any, those of all samples."""
+    for sample in samples or SAMPLES.values():
         for side, server in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
             resource = sample.resource if side is Side.VIRTUAL else sample.syncer.host_resource
             try:

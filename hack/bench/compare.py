@@ -7,7 +7,7 @@ from statistics import median
 
 import uvloop
 
-from hack.bench.phases import Bench, Figures, Load
+from hack.bench.phases import LATENCIES, Bench, Figures, Load, percentiles
 from hack.bench.scene import Planes, fresh_planes, scene
 
 #: Objects created and deleted before anything is measured.
@@ -16,10 +16,22 @@ WARM_UP = 50
 PARTS = 4
 #: Restarts in a round; the middle one counts.
 RESTARTS = 3
-#: The compared figures, and the phases that have them.
+#: Objects a second in the phases whose names begin with `paced`.
+PACE = 20.0
+#: The phases in which objects are written as fast as they go, and those in which they are written
+#: at a pace.
+FAST = ("create", "update", "delete", "pods", "pods_delete")
+PACED = ("paced_create", "paced_update", "paced_delete")
+#: The compared figures of writes, and the phases that have them.
+OF_WRITES = {
+    "cpu_ms_per_object": (*FAST, *PACED),
+    "objects_per_s": FAST,
+    "p50_ms": (*FAST, *PACED),
+    "p99_ms": (*FAST, *PACED),
+}
+#: All compared figures of installations.
 COMPARED = {
-    "cpu_ms_per_object": ("create", "update", "delete", "pods", "pods_delete"),
-    "objects_per_s": ("create", "update", "delete", "pods", "pods_delete"),
+    **OF_WRITES,
     "seconds": ("restart",),
     "cpu_s": ("restart",),
     "rss_mb": ("update", "restart"),
@@ -37,14 +49,20 @@ class Plan:
     """The commands of two installations, and the load for each in a round."""
 
     this: str
-    other: str
+    #: A command line, as the floor's has several words.
+    other: Sequence[str]
     rounds: int
     #: The ConfigMaps.
     load: Load
+    #: The number of ConfigMaps that are written at `PACE`.
+    paced: int
     #: The number of Pods, from creation to Ready.
     pods: int
     #: Seconds of rest.
     idle: float
+    #: True if the other one is the floor, which has only writes: no state to restart with, and no
+    #: work at rest.
+    is_floor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,7 @@ class Contender:
     """An installation in a round."""
 
     maps: Bench
+    paced: Bench
     pods: Bench
     #: Its figures so far.
     phases: dict[str, Figures] = field(default_factory=dict)
@@ -78,42 +97,58 @@ def run(plan: Plan) -> Iterator[Figures]:
         for name, phases in rounds[-1].items():
             for phase, figures in phases.items():
                 yield {"round": number, "installation": name, **figures, "phase": phase}
-    commands = {"this": plan.this, "other": plan.other}
-    yield {"phase": "ratios", "rounds": plan.rounds, **commands, "ratios": ratios(rounds)}
+    commands = {"this": plan.this, "other": " ".join(plan.other)}
+    compared = OF_WRITES if plan.is_floor else COMPARED
+    yield {"phase": "ratios", "rounds": plan.rounds, **commands, "ratios": ratios(rounds, compared)}
 
 
 async def _round(plan: Plan, number: int, planes: Mapping[str, Planes]) -> Round:
     """Run all phases with both installations."""
     async with AsyncExitStack() as stack:
         both = {
-            "this": await _contender(plan, planes["this"], plan.this, stack),
+            "this": await _contender(plan, planes["this"], (plan.this,), stack),
             "other": await _contender(plan, planes["other"], plan.other, stack),
         }
         turns = [both[name] for name in order(number)]
         await _write(turns, "create", lambda one: one.maps, Bench.create)
         await _write(turns, "update", lambda one: one.maps, Bench.update)
-        restarts = await by_turns(turns, RESTARTS, lambda one, _: one.maps.restart())
-        idle = await by_turns(turns, 1, lambda one, _: one.maps.idle(plan.idle))
-        for one, restarted, rested in zip(turns, restarts, idle, strict=True):
-            one.phases.update(restart=middle(restarted), idle=rested[0])
+        if not plan.is_floor:
+            await _rest(plan, turns)
         await _write(turns, "delete", lambda one: one.maps, Bench.delete)
+        async with AsyncExitStack() as watches:
+            for one in turns:
+                await watches.enter_async_context(one.paced.watching())
+            await _write(turns, "paced_create", lambda one: one.paced, Bench.create)
+            await _write(turns, "paced_update", lambda one: one.paced, Bench.update)
+            await _write(turns, "paced_delete", lambda one: one.paced, Bench.delete)
         await _write(turns, "pods", lambda one: one.pods, Bench.create)
         await _write(turns, "pods_delete", lambda one: one.pods, Bench.delete)
     return {name: one.phases for name, one in both.items()}
 
 
-async def _contender(plan: Plan, planes: Planes, command: str, stack: AsyncExitStack) -> Contender:
+async def _rest(plan: Plan, turns: Sequence[Contender]) -> None:
+    """Restart with all ConfigMaps, and then do nothing."""
+    restarts = await by_turns(turns, RESTARTS, lambda one, _: one.maps.restart())
+    idle = await by_turns(turns, 1, lambda one, _: one.maps.idle(plan.idle))
+    for one, restarted, rested in zip(turns, restarts, idle, strict=True):
+        one.phases.update(restart=middle(restarted), idle=rested[0])
+
+
+async def _contender(
+    plan: Plan, planes: Planes, command: Sequence[str], stack: AsyncExitStack
+) -> Contender:
     """Start a daemon, and create and delete some objects, so that it is warm."""
-    made = await stack.enter_async_context(scene(planes, (command,)))
+    made = await stack.enter_async_context(scene(planes, command))
     warm_up = made.bench(replace(plan.load, n=WARM_UP, prefix="warm-up"))
     async with warm_up.watching():
         await warm_up.create(warm_up.names)
         await warm_up.delete(warm_up.names)
     maps = made.bench(plan.load)
+    paced = made.bench(replace(plan.load, n=plan.paced, rate=PACE, prefix="paced"))
     pods = made.bench(replace(plan.load, kind="pods", n=plan.pods, life=True))
     await stack.enter_async_context(maps.watching())
     await stack.enter_async_context(pods.watching())
-    return Contender(maps, pods)
+    return Contender(maps, paced, pods)
 
 
 async def _write(
@@ -151,6 +186,9 @@ def joined(parts: Sequence[Figures]) -> Figures:
     """Return the figures of a phase from those of its parts; memory is that at the end."""
     n, seconds, cpu = (sum(part[name] for part in parts) for name in ("n", "seconds", "cpu_s"))
     writes = sum(part["n"] * part["writes_per_object"] for part in parts)
+    latencies: list[float] = []
+    for part in parts:
+        latencies.extend(part[LATENCIES])
     return {
         "kind": parts[-1]["kind"],
         "n": n,
@@ -161,17 +199,20 @@ def joined(parts: Sequence[Figures]) -> Figures:
         "rss_mb": parts[-1]["rss_mb"],
         "futile": sum(part["futile"] for part in parts),
         "writes_per_object": round(writes / n, 3),
+        **percentiles(latencies),
     }
 
 
-def ratios(rounds: Sequence[Round]) -> dict[str, dict[str, Figures]]:
+def ratios(
+    rounds: Sequence[Round], compared: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Figures]]:
     """Return the ratios of this installation to the other, by figure and phase.
 
     A ratio is taken in each round, as its turns are close in time: `median`, `min` and `max` are of
     these. `this` and `other` are the medians of the figures themselves.
     """
     found: dict[str, dict[str, Figures]] = {}
-    for figure, phases in COMPARED.items():
+    for figure, phases in compared.items():
         found[figure] = {phase: _ratio(rounds, phase, figure) for phase in phases}
     return found
 

@@ -25,6 +25,8 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 #: The figures of a phase.
 Figures = dict[str, Any]
+#: The figure with the latency of each object, in milliseconds; it isn't shown.
+LATENCIES = "latencies_ms"
 #: Writes the object of this name.
 Write = Callable[[str], Awaitable[Any]]
 #: Returns the name of the object whose arrival an event shows; None for other events.
@@ -179,7 +181,8 @@ class Bench:
         seconds = time.perf_counter() - before.at
         cpu = await self._calm()
         figures = self._figures(phase, len(names), before, seconds=seconds, cpu=cpu)
-        return figures | self._latency()
+        latencies = self.waiting.latencies()
+        return figures | percentiles(latencies) | {LATENCIES: latencies}
 
     async def _write(self, names: Sequence[str], write: Write, arrival: Arrival) -> None:
         """Write objects, and wait until all have arrived."""
@@ -235,10 +238,6 @@ class Bench:
         if self.kubelet:
             figures["status_overwritten"] = self.kubelet.overwritten
         return figures
-
-    def _latency(self) -> Figures:
-        points = statistics.quantiles(self.waiting.latencies(), n=100)
-        return {f"p{percent}_ms": round(points[percent - 1], 2) for percent in (50, 95, 99)}
 
     # -- writes ------------------------------------------------------------------------------------
 
@@ -305,6 +304,12 @@ class Bench:
         if name:
             self.waiting.arrive(name)
         return str(obj["metadata"].get("resourceVersion", ""))
+
+
+def percentiles(latencies: Sequence[float]) -> Figures:
+    """Return the percentiles of at least two latencies, in milliseconds."""
+    points = statistics.quantiles(latencies, n=100)
+    return {f"p{percent}_ms": round(points[percent - 1], 2) for percent in (50, 95, 99)}
 
 
 def _original(obj: Obj) -> str | None:

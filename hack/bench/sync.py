@@ -3,14 +3,17 @@
 Latency is from the response to the virtual write to the host's watch event (for pods with `--life`:
 from the response to the creation to the virtual watch event that shows the pod Ready). CPU and
 memory are the daemon's alone. With `--against PATH`, this checkout and the one at PATH are measured
-in turns, with ConfigMaps, restarts, some rest, and the life of pods; the last line has the ratios
-of this checkout's figures to the other's.
+in turns, with ConfigMaps, also at a steady rate, restarts, some rest, and the life of pods; the
+last line has the ratios of this checkout's figures to the other's. With `--against floor` the other
+one is the least that any syncer does (`hack/bench/floor`), without restarts and rest, which it
+hasn't.
 """
 
 import argparse
 import json
+import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,16 +22,21 @@ import uvloop
 from hack.bench import compare
 from hack.bench.compare import Plan
 from hack.bench.daemon import SYNCER
-from hack.bench.phases import RESOURCES, Bench, Figures, Load
+from hack.bench.phases import LATENCIES, RESOURCES, Bench, Figures, Load
 from hack.bench.profile import Profile
 from hack.bench.scene import Planes, fresh_planes, scene
-from hack.checkout import THIS, checkout
+from hack.checkout import THIS, Checkout, checkout
 from hack.endings import interrupt_on_sigterm
+
+#: The name of the floor on the command line, and the command that runs it.
+FLOOR = "floor"
+FLOOR_COMMAND: tuple[str, ...] = (sys.executable, "-m", "hack.bench.floor")
 
 
 def show(figures: Figures) -> None:
     """Print a line."""
-    print(json.dumps(figures), flush=True)
+    shown = {name: value for name, value in figures.items() if name != LATENCIES}
+    print(json.dumps(shown), flush=True)
 
 
 def steps(bench: Bench, options: argparse.Namespace) -> Iterator[Callable[[], Awaitable[Figures]]]:
@@ -71,8 +79,17 @@ def at_least(least: int) -> Callable[[str], int]:
     return number
 
 
-def parse() -> argparse.Namespace:
-    """Parse the command line."""
+def contender(given: str) -> Checkout | str:
+    """Return `floor` as it is, and else the checkout at a path of the command line.
+
+    Raises:
+        argparse.ArgumentTypeError: As for `checkout`.
+    """
+    return given if given == FLOOR else checkout(given)
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line, or these arguments."""
     parser = argparse.ArgumentParser(prog="hack/bench/sync", description=__doc__)
     add = parser.add_argument
     add("--kind", choices=sorted(RESOURCES), help="kind of the objects to write (configmaps)")
@@ -85,21 +102,33 @@ def parse() -> argparse.Namespace:
     add("--life", action="store_true", help="pods: play scheduler and kubelet until they are Ready")
     add("--syncer", default=SYNCER, metavar="PATH", help="daemon to measure (this Python's)")
     add("--profile", metavar="FOLDER", help="also write CPU profiles by phase there")
-    add("--against", type=checkout, metavar="PATH", help="measure this checkout too, by turns")
+    add(
+        "--against",
+        type=contender,
+        metavar="PATH",
+        help=f"measure this checkout too, or {FLOOR} for the least that any syncer does, by turns",
+    )
     add("--rounds", type=at_least(1), help="with --against: turns of each (5)")
     add("--pods", type=at_least(2 * compare.PARTS), help="with --against: pods of a turn (300)")
-    options = parser.parse_args()
+    add(
+        "--paced",
+        type=at_least(2 * compare.PARTS),
+        help=f"with --against: more objects of a turn, at {compare.PACE:g} writes a second (100)",
+    )
+    options = parser.parse_args(arguments)
     alone = {
         "--kind": options.kind,
         "--restart": options.restart,
         "--life": options.life,
         "--profile": options.profile,
     }
-    by_turns = {"--rounds": options.rounds, "--pods": options.pods}
+    by_turns = {"--rounds": options.rounds, "--pods": options.pods, "--paced": options.paced}
     wrong = [name for name, given in (alone if options.against else by_turns).items() if given]
     if wrong:
         why = "has all phases already" if options.against else "is missing"
         parser.error(f"--against {why}: leave out {', '.join(wrong)}")
+    if options.against == FLOOR and options.idle:
+        parser.error("--idle: the floor has no work at rest, so leave it out")
     if options.against and options.n < 2 * compare.PARTS:
         least = f"at least {2 * compare.PARTS}: two in each of the parts of a turn"
         parser.error(f"-n {options.n}: with --against, {least}")
@@ -120,15 +149,20 @@ def main() -> None:
         life=options.life,
     )
     if options.against:
-        for each in (THIS, options.against):
-            each.compile()
+        THIS.compile()
+        other = FLOOR_COMMAND
+        if options.against != FLOOR:
+            options.against.compile()
+            other = (str(options.against.syncer),)
         plan = Plan(
             this=options.syncer,
-            other=str(options.against.syncer),
+            other=other,
             rounds=options.rounds or 5,
             load=load,
+            paced=options.paced or 100,
             pods=options.pods or 300,
             idle=options.idle or 20.0,
+            is_floor=options.against == FLOOR,
         )
         for figures in compare.run(plan):
             show(figures)

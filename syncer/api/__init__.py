@@ -10,7 +10,7 @@ A syncer is a plain class that decides and never acts::
         up = ("status",)
 """
 
-from syncer.api import selectors
+from syncer.api import reasons, selectors
 from syncer.api.allowed_fields import AllowedFields
 from syncer.api.config import Config, HostDeletion, Owner
 from syncer.api.context import Context, CopiedKind, Reader, Settings
@@ -31,7 +31,7 @@ from syncer.api.decision import (
     skip,
     wait,
 )
-from syncer.api.dns_names import LABEL_KEY, LABEL_VALUE, Subdomain
+from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, Subdomain
 from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration, OptionType
 from syncer.api.errors import (
@@ -60,6 +60,7 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.groups import is_built_in
+from syncer.api.host_patterns import HostPattern, is_allowed_host
 from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
@@ -111,6 +112,7 @@ from syncer.api.paths import (
 )
 from syncer.api.patrol import Patrol
 from syncer.api.pauses import Pauses
+from syncer.api.reasons import ReasonCode, RequestState, StateReason
 from syncer.api.reference_paths import Named, ReferencePaths, Untranslated
 from syncer.api.references import (
     TOKENS_ENDING,
@@ -137,13 +139,15 @@ from syncer.api.roles import (
 )
 from syncer.api.section import Section
 from syncer.api.selection import LabelRequirement, Selector
-from syncer.api.sources import Index, Right, Source, Watch
+from syncer.api.sources import Index, Right, Source, SourcePart, Watch
 from syncer.api.texts import shortened
 from syncer.byte_budget import SHARE_TIMES
 from syncer.remembered import REMEMBERED
 
 __all__ = [
     "API_VERSION",
+    "DNS_LABEL",
+    "DNS_SUBDOMAIN",
     "EACH",
     "LABEL_KEY",
     "LABEL_VALUE",
@@ -176,6 +180,7 @@ __all__ = [
     "Grants",
     "HostDeletion",
     "HostNames",
+    "HostPattern",
     "Index",
     "Indexes",
     "Initialize",
@@ -215,12 +220,14 @@ __all__ = [
     "Problem",
     "QuotaExceeded",
     "Reader",
+    "ReasonCode",
     "Reference",
     "ReferencePaths",
     "References",
     "Referred",
     "Refers",
     "Refused",
+    "RequestState",
     "Resource",
     "Rewritten",
     "Right",
@@ -232,6 +239,8 @@ __all__ = [
     "Shows",
     "Side",
     "Source",
+    "SourcePart",
+    "StateReason",
     "Steps",
     "Subdomain",
     "Sync",
@@ -259,6 +268,7 @@ __all__ = [
     "delete",
     "dig",
     "host_names",
+    "is_allowed_host",
     "is_built_in",
     "is_deleting",
     "is_within",
@@ -270,6 +280,7 @@ __all__ = [
     "overlaps",
     "path_steps",
     "path_text",
+    "reasons",
     "register_fake_syncer",
     "register_syncer",
     "registrations",

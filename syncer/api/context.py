@@ -100,6 +100,10 @@ class Reader(Protocol):
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         ...
 
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        """Return True if the cache has been filled: not while the first list fails."""
+        ...
+
     def minor_version(self, side: Side) -> int:
         """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""
         ...
@@ -378,13 +382,12 @@ class Context(Generic[C]):
             "metadata": metadata,
         }
 
-    def narrowed(self, annotations: KeyRules) -> "Context[C]":
-        """Return this context for an object with other rules for annotations than its kind.
+    def with_annotation_rules(self, annotations: KeyRules) -> "Context[C]":
+        """Return this context with ``annotations`` in place of the kind's own annotation rules.
 
-        Args:
-            annotations: The rules instead of the kind's, a constant.
+        The section's still apply. Pass a module constant: a compiled filter is kept for each.
         """
-        return replace(self, metadata=self.metadata.narrowed(annotations))
+        return replace(self, metadata=self.metadata.with_annotation_rules(annotations))
 
     def refuse_without(self, virtual: Obj, is_needed: Callable[[str], bool]) -> None:
         """Refuse an object with an annotation that it needs and that stays behind.

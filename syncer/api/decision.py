@@ -142,7 +142,8 @@ class Decision:
 
     #: The writes, made in this order; a failure ends the attempt.
     writes: tuple[Write, ...] = ()
-    #: A sentence for the person who asks why, in `syncer parked` and in the log.
+    #: A sentence for the person who asks why, in `syncer explain` and in the log. If the decision
+    #: skips or waits, it may be a :class:`~syncer.api.reasons.StateReason`, whose code is kept.
     reason: str = ""
     outcome: Outcome = Outcome.IN_STEP
     #: Decide again after this many seconds; None: only when something changes.
@@ -166,15 +167,21 @@ class Decision:
     def then(self, other: "Decision") -> "Decision":
         """Combine two decisions: writes in order, both reasons, the earlier of the two delays.
 
-        The result is pending if either decision is.
+        The result is pending if either decision is, and then has the reason of that one.
         """
         times = [time for time in (self.after, other.after) if time is not None]
-        reasons = [reason for reason in (self.reason, other.reason) if reason]
-        is_pending = Outcome.PENDING in (self.outcome, other.outcome)
-        outcome = Outcome.PENDING if is_pending else Outcome.IN_STEP
+        outcome = Outcome.IN_STEP
+        if self.outcome is Outcome.PENDING:
+            outcome = Outcome.PENDING
+            reason = self.reason
+        elif other.outcome is Outcome.PENDING:
+            outcome = Outcome.PENDING
+            reason = other.reason
+        else:
+            reason = "; ".join([each for each in (self.reason, other.reason) if each])
         return Decision(
             writes=self.writes + other.writes,
-            reason="; ".join(reasons),
+            reason=reason,
             outcome=outcome,
             after=min(times, default=None),
             on=self.on + other.on,
@@ -334,7 +341,9 @@ def merge(
 
 
 def skip(reason: str) -> Decision:
-    """Do nothing; ``reason`` is why that is right."""
+    """Do nothing; ``reason`` is why that is right: a text, or a code with arguments
+    (:class:`~syncer.api.reasons.ReasonCode`).
+    """
     return Decision(reason=reason, outcome=Outcome.SKIPPED)
 
 
@@ -342,7 +351,7 @@ def wait(reason: str, *, after: float | None = None, on: tuple[ObjectRef, ...] =
     """Do nothing yet: something that the object needs is missing.
 
     The decision is made again when an object of ``on`` appears or changes, or after ``after``
-    seconds (None: no timer).
+    seconds (None: no timer). ``reason`` is as for :func:`skip`.
     """
     return Decision(reason=reason, outcome=Outcome.PENDING, after=after, on=on)
 

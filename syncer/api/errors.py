@@ -128,6 +128,7 @@ class NotYet(SyncerError):
 
     def __init__(self, why: str, *, on: ObjectRef) -> None:
         """Wait for an object; ``why`` gives the reason in a sentence."""
+        self.why = why
         self.on = on
         super().__init__(why)
 

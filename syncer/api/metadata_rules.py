@@ -122,7 +122,8 @@ class MetadataFilter:
             "labels": self._keys("labels", kind.labels),
             "annotations": self._keys("annotations", kind.annotations),
         }
-        self._narrowed: dict[KeyRules, MetadataFilter] = {}
+        #: This filter with other rules for annotations.
+        self._others: dict[KeyRules, MetadataFilter] = {}
 
     def _keys(self, part: str, kind: KeyRules) -> "_Keys":
         section: KeyRules = getattr(self._section, part)
@@ -130,16 +131,16 @@ class MetadataFilter:
         host_owned = {key for holder, key in self._host_owned if holder == part}
         return _Keys(kind, section, every, host_owned, self.is_reserved)
 
-    def narrowed(self, annotations: KeyRules) -> "MetadataFilter":
-        """Return this filter with other rules of the kind for annotations, for some of its objects.
+    def with_annotation_rules(self, annotations: KeyRules) -> "MetadataFilter":
+        """Return this filter with ``annotations`` in place of the kind's own annotation rules.
 
-        The rules are constants of a kind; the filter of each is compiled once.
+        The section's still apply. Pass a module constant: a compiled filter is kept for each.
         """
-        found = self._narrowed.get(annotations)
+        found = self._others.get(annotations)
         if found is None:
             found = copy(self)
             found._parts = {**self._parts, "annotations": self._keys("annotations", annotations)}
-            self._narrowed[annotations] = found
+            self._others[annotations] = found
         return found
 
     def is_reserved(self, key: str) -> bool:

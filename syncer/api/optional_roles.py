@@ -148,6 +148,13 @@ class Indexes(Role):
     def indexes(self) -> Sequence[Index]:
         """Return the indexes; called once, before the caches start."""
 
+    def indexes_with(self, settings: Settings) -> Sequence[Index]:
+        """Return the indexes; by default those of :meth:`indexes`.
+
+        Override it for sources that depend on the configuration.
+        """
+        return self.indexes()
+
 
 class Watches(Role):
     """Optional role: other resources whose changes requeue keys of this syncer."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from syncer.api import selectors
+from syncer.api import reasons, selectors
 from syncer.api.context import Context
 from syncer.api.decision import Decision, wait
 from syncer.api.errors import Refused
@@ -150,18 +150,17 @@ class ReferencePaths:
         for each in self.named(virtual):
             if each.shows:
                 if not each.shows.does_show(ctx, each.key):
-                    named = f"it names the {each.resource.kind} {each.key}"
                     host_key = each.shows.host_key(ctx.settings, each.key)
                     awaited = ObjectRef(Side.HOST, each.shows.source.resource, host_key)
-                    why = f"{named}, which is none of those that the host shows"
+                    why = reasons.NOT_SHOWN(each.resource.kind, each.key)
                     return wait(why, on=(awaited,))
             elif each.reference.required and not made and not each.optional:
                 host_key = ctx.names.to_host(each.resource, each.key)
                 copy = ctx.host(each.resource, host_key)
                 if copy is None or not _is_ours(ctx, copy, each.resource):
-                    named = f"it names the {each.resource.kind} {each.key}"
                     awaited = ObjectRef(Side.HOST, each.resource, host_key)
-                    return wait(f"{named}, which has no copy on the host yet", on=(awaited,))
+                    why = reasons.NO_COPY_YET(each.resource.kind, each.key)
+                    return wait(why, on=(awaited,))
         return None
 
     # -- to the other side -------------------------------------------------------------------------

@@ -168,6 +168,13 @@ class SyncDown(Role, Generic[C]):
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Return ``apply(host=…)``, or ``skip(reason)`` for an object that is not to be synced."""
 
+    def takes_on(self, ctx: Context[C], virtual: Obj) -> bool:
+        """Return True if an object that came from the host has a copy like the tenant's own.
+
+        By default it has none: what it was made from is where its copy would be.
+        """
+        return False
+
     def deselected(self, ctx: Context[C], pair: Pair, reason: str) -> Decision:
         """Return the decision about the copy of an object that is no longer selected.
 
@@ -212,6 +219,9 @@ class SyncFromHost(Role, Generic[C]):
     reverts_virtual_changes: ClassVar[bool] = False
     #: True if the host objects bear our mark; then no others are watched.
     host_marked: ClassVar[bool] = False
+    #: The host namespaces to watch; None for those that copies are put in. Each takes a watch and a
+    #: Role of its own.
+    namespaces: ClassVar[tuple[str, ...] | None] = None
 
     @abstractmethod
     def sync_from_host(self, ctx: Context[C], host: Obj) -> Decision:
@@ -233,8 +243,20 @@ class SyncFromHost(Role, Generic[C]):
         return ""
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Return the host namespaces to watch; None for those that copies are put in."""
-        return None
+        """Return the host namespaces to watch; None for those that copies are put in.
+
+        By default these are ``namespaces``. Override it for namespaces that depend on the
+        configuration (``settings.sections[self.name]``).
+        """
+        return self.namespaces
+
+    def host_names(self, settings: Settings) -> tuple[Key, ...]:
+        """Return the host keys of further objects to watch, each by a watch of its own.
+
+        Only called where ``host_namespaces`` isn't None. The right to read these objects is
+        narrowed to their names.
+        """
+        return ()
 
 
 class FakeSyncUp(Role, Generic[C]):
@@ -346,6 +368,6 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         try:
             host = self.translate(ctx, pair.virtual)
         except NotYet as missing:
-            waiting = wait(str(missing), on=(missing.on,))
+            waiting = wait(missing.why, on=(missing.on,))
             return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         return apply(host=host, virtual=self.reflect(ctx, pair))

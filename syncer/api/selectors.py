@@ -5,6 +5,7 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-
 LabelSelector is the JSON of Kubernetes: ``{"matchLabels": …, "matchExpressions": …}``.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
@@ -16,6 +17,13 @@ Labels = Mapping[str, str]
 SelectorForm = Literal["selector", "map", "text"]
 
 _SELECTOR = {"matchLabels", "matchExpressions"}
+#: The commas between requirements, but those between the values of a set.
+_REQUIREMENTS = re.compile(r",(?![^(]*\))")
+_REQUIREMENT = re.compile(
+    r"(?P<absent>!)?\s*(?P<key>[A-Za-z0-9][\w./-]*)"
+    r"(?:\s*(?P<equals>==|=|!=)\s*(?P<value>[\w.-]*)"
+    r"|\s+(?P<operator>in|notin)\s*\((?P<set>[^()]*)\))?"
+)
 
 
 def narrowed(selector: Obj, labels: Labels) -> Obj:
@@ -124,6 +132,32 @@ def written(selector: Mapping[str, Json]) -> str:
     parts = [f"{key}={value}" for key, value in sorted(labels.items())]
     parts += [_written(expression) for expression in expressions]
     return ",".join(parts)
+
+
+def parsed(text: str) -> Obj:
+    """Return the LabelSelector of a text as ``kubectl -l`` takes it: ``a=b,c!=d,e in (f,g),!h``.
+
+    Raises:
+        ValueError: The text is no selector.
+    """
+    expressions = []
+    for requirement in _REQUIREMENTS.split(text):
+        found = _REQUIREMENT.fullmatch(requirement.strip())
+        is_odd = found is not None and found["absent"] and (found["equals"] or found["operator"])
+        if found is None or is_odd:
+            raise ValueError(f"{requirement.strip()!r} is no label selector, such as app=web")
+        key = found["key"]
+        if found["operator"]:
+            values = [value.strip() for value in found["set"].split(",")]
+            operator = "In" if found["operator"] == "in" else "NotIn"
+            expressions.append({"key": key, "operator": operator, "values": values})
+        elif found["equals"]:
+            operator = "NotIn" if found["equals"] == "!=" else "In"
+            expressions.append({"key": key, "operator": operator, "values": [found["value"]]})
+        else:
+            operator = "DoesNotExist" if found["absent"] else "Exists"
+            expressions.append({"key": key, "operator": operator})
+    return {"matchExpressions": expressions}
 
 
 def _written(expression: Mapping[str, Json]) -> str:

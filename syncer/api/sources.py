@@ -5,13 +5,30 @@ They declare the objects that a syncer reads, the changes that notify it, and it
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side
 
 #: Returns the index values of an object.
 IndexFunction = Callable[[Obj], Iterable[str]]
+
+
+class SourcePart(NamedTuple):
+    """A part of a host's collection that is watched by itself: a namespace, or an object in it."""
+
+    namespace: str
+    #: The name of the object; ``""`` for all of the namespace.
+    name: str = ""
+
+    def contains(self, key: Key) -> bool:
+        """Return True if an object of this key belongs to the part."""
+        return self.namespace == key.namespace and self.name in ("", key.name)
+
+    @property
+    def fields(self) -> str:
+        """The field selector of a watch; ``""`` for none. RBAC narrows such a watch to the name."""
+        return f"metadata.name={self.name}" if self.name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +45,22 @@ class Source:
     optional_with: str = ""
     #: The label selector for the objects to watch; ``""`` for all.
     selector: str = ""
-    #: The host namespaces to watch; empty for those that copies are put in.
+    #: The host namespaces to watch, each by a watch of its own; empty for those that copies are put
+    #: in.
     namespaces: tuple[str, ...] = ()
+    #: The host keys of the only objects to watch, besides those in ``namespaces``: each by a watch
+    #: of its own, so that the right to read them can be narrowed to their names.
+    names: tuple[Key, ...] = ()
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        """The parts that are watched; empty if it is watched as a whole.
+
+        An object in a namespace that is a part has no part of its own.
+        """
+        whole = [SourcePart(namespace) for namespace in self.namespaces]
+        alone = [SourcePart(*key) for key in self.names if key.namespace not in self.namespaces]
+        return tuple(dict.fromkeys((*whole, *alone)))
 
 
 @dataclass(frozen=True, slots=True)

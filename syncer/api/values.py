@@ -11,7 +11,7 @@ def value_class(cls: type[_T]) -> type[_T]:
     """Make a class a dataclass with slots, whose fields must not change once it is made.
 
     Only the type checker refuses a change. ``frozen=True`` refuses it at run time, too, and for
-    that sets each field by a call of ``object.__setattr__``: some fifty calls and a twentieth of
-    the CPU of an object on its way. An instance has no hash.
+    that sets each field by a call of ``object.__setattr__``: that costs about fifty calls for each
+    object synced, 5 % of its CPU. Instances aren't hashable.
     """
     return dataclass(slots=True)(cls)

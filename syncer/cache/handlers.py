@@ -128,12 +128,21 @@ class Handlers:
         """
         for owner, handler in self._handlers:
             if not (quiet and owner):
-                try:
-                    handler(key, last)
-                except Exception:
-                    if owner not in self._raised:
-                        log.exception("the handler of a change raised", owner=owner)
-                    self._raised.add(owner)
+                self._call(owner, handler, key, last)
+
+    def notify_others(self, key: Key, last: Obj, *, writer: str) -> None:
+        """Call the handlers of all owners but the one that has written the object."""
+        for owner, handler in self._handlers:
+            if owner not in ("", writer):
+                self._call(owner, handler, key, last)
+
+    def _call(self, owner: str, handler: Handler, key: Key, last: Obj) -> None:
+        try:
+            handler(key, last)
+        except Exception:
+            if owner not in self._raised:
+                log.exception("the handler of a change raised", owner=owner)
+            self._raised.add(owner)
 
 
 class Waiters:

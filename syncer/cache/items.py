@@ -22,7 +22,7 @@ class Items:
         """Return the identity of an item.
 
         Raises:
-            DecodeError: The item has no identity, or none of the collection.
+            DecodeError: The item has no identity, or one that can't be of this collection.
         """
         head = codec.head(raw)
         is_of_kind = head.kind == self._kind or not head.kind
@@ -49,6 +49,7 @@ class Items:
         """
         try:
             if self._ahead is not None and self._ahead[0] is raw:
+                # Decoded ahead, it may be without contents already.
                 obj = self._ahead[1]
                 self._ahead = None
             else:
@@ -76,7 +77,7 @@ class Items:
     def _is_of_group(self, api_version: Json) -> bool:
         """Return True for the apiVersion of an item that may be another version of the resource.
 
-        Lists leave it out.
+        Items of a list have no apiVersion.
         """
         if api_version is None:
             return True

@@ -382,9 +382,12 @@ class Reflector:
         return min(grown, LAST_WAIT) * self._rng.uniform(0.75, 1.25)
 
     def __str__(self) -> str:
+        named = str(self.store)
         if self.namespace:
-            return f"{self.store} in {self.namespace}"
-        return str(self.store)
+            named = f"{named} in {self.namespace}"
+        if self.fields:
+            named = f"{named} with {self.fields}"
+        return named
 
 
 def _is_large(batch: Sequence[codec.WatchEvent]) -> bool:

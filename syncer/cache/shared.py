@@ -63,13 +63,14 @@ class WatchedPart(NamedTuple):
     """The part of a collection that is watched.
 
     It is a namespace (``""``: all), objects with a label of the name ``mark`` (``""``: all), and
-    with these labels.
+    with these labels and fields.
     """
 
     resource: Resource
     namespace: str
     mark: str
     selector: str
+    fields: str = ""
 
 
 class Lost(NamedTuple):
@@ -368,6 +369,7 @@ class SharedWatch:
                 self.part.resource,
                 namespace=self.part.namespace,
                 selector=self._selector(),
+                fields=self.part.fields,
                 resource_version=self.version,
                 timeout_seconds=self._seconds,
                 idle_timeout=SILENCE_SECONDS,
@@ -514,6 +516,7 @@ class SharedReflector(Reflector):
             listener,
             namespace=part.namespace,
             selector=selector,
+            fields=part.fields,
             rng=rng,
         )
         self._watches = watches
@@ -559,6 +562,7 @@ class SharedWatches:
         namespace: str,
         selector: str,
         rng: Random,
+        fields: str = "",
     ) -> SharedReflector:
         """Return a reflector for a store.
 
@@ -570,7 +574,7 @@ class SharedWatches:
             label = ""
             cluster = ""
             rest = selector
-        part = WatchedPart(store.resource, namespace, label, rest)
+        part = WatchedPart(store.resource, namespace, label, rest, fields)
         return SharedReflector(self, part, cluster, store, listener, selector=selector, rng=rng)
 
     def at(self, part: WatchedPart) -> SharedWatch:

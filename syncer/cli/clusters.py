@@ -3,11 +3,11 @@
 import click
 
 from syncer.cli import show
-from syncer.cli.options import GivenOptions, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, query_settings
 
 
 @click.command()
-@settings()
+@query_settings
 @output("table", "json", "yaml")
 @pass_given
 def clusters(given: GivenOptions, output: str, no_headers: bool) -> None:

@@ -84,8 +84,15 @@ def _syncer(given: GivenOptions, kind: str) -> "tuple[Syncer, Settings]":
     if not found:
         plurals = sorted({syncer.resource.plural for syncer in known})
         raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(plurals)}")
-    own = [syncer for syncer in found if syncer.host_resource == syncer.resource]
-    return (own or found)[0], cluster.settings()
+    copied = [syncer for syncer in found if _is_copied(syncer)]
+    return (copied or found)[0], cluster.settings()
+
+
+def _is_copied(syncer: "Syncer") -> bool:
+    """Return True unless a syncer shows objects of the host, or copies to another resource."""
+    from syncer.directions import direction_of
+
+    return syncer.host_resource == syncer.resource and not direction_of(syncer).comes_up
 
 
 def _words_for(syncer: "Syncer") -> set[str]:

@@ -3,7 +3,7 @@
 Each has an environment variable ``SYNCER_…``, and each value remembers its origin.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -132,10 +132,10 @@ def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, 
     return keep
 
 
-def settings(*, hidden: bool = False) -> Callable[[F], F]:
+def settings(*, hidden: bool = False, shown: Collection[str] = ()) -> Callable[[F], F]:
     """Decorate a command with the flags that set options of the configuration.
 
-    ``hidden`` leaves all but ``--config`` out of the help.
+    ``hidden`` leaves all but ``--config`` and those of ``shown`` out of the help.
     """
 
     def decorate(command: F) -> F:
@@ -145,7 +145,7 @@ def settings(*, hidden: bool = False) -> Callable[[F], F]:
                 default=None,
                 metavar=flag.metavar,
                 help=flag.help,
-                hidden=hidden,
+                hidden=hidden and flag.name not in shown,
                 expose_value=False,
                 callback=_setting(flag.name, flag.path),
             )(command)
@@ -160,6 +160,10 @@ def settings(*, hidden: bool = False) -> Callable[[F], F]:
         return decorate_config(command)
 
     return decorate
+
+
+#: Decorates a command that queries a daemon: of these flags, its help has only two.
+query_settings = settings(hidden=True, shown=("--cluster",))
 
 
 def _mode(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -6,14 +6,18 @@ from typing import Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import GivenOptions, option, output, pass_given, settings
+from syncer.cli.options import GivenOptions, option, output, pass_given, query_settings
 
 
 @click.command()
 @click.argument("kind", default="")
 @click.argument("key", default="")
-@option("--retry", is_flag=True, help="Try the listed objects again now.")
-@settings()
+@option(
+    "--retry",
+    is_flag=True,
+    help="Try parked objects again now, but none that is Paused, Contended or Unreadable.",
+)
+@query_settings
 @output("table", "wide", "json", "yaml")
 @pass_given
 def parked(
@@ -43,8 +47,10 @@ def parked(
     found = ask(loaded(given)[0], method, path, {"kind": kind, "key": key})
     if output not in ("table", "wide"):
         show.value(found, output)
+    elif not found and retry:
+        click.echo("nothing to try again; `syncer explain` has an object's state and the reason")
     elif not found and kind:
-        click.echo("no such object is parked")
+        click.echo("no such object is parked; `syncer explain` has its state and the reason")
     elif not found:
         click.echo("nothing is parked")
     else:
@@ -62,16 +68,16 @@ def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
         "cluster": each["cluster"],
         "syncer": each["syncer"],
         "key": each["key"],
-        "since": _age(each["seconds"]),
+        "since": age(each["seconds"]),
         "tried": each["tried"],
         "class": each["class"],
-        "next": "" if each["nextTry"] is None else _age(each["nextTry"]),
+        "next": "" if each["nextTry"] is None else age(each["nextTry"]),
         "reason": " ".join(each["reason"].split()),
     }
     return {**row, "wakes": "; ".join(each["wakes"])} if wide else row
 
 
-def _age(seconds: float) -> str:
+def age(seconds: float) -> str:
     """Format seconds as kubectl formats an age: ``45s``, ``12m``, ``3h``, ``2d``."""
     for unit, size, most in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800)):
         if seconds < most:

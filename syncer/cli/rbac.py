@@ -1,6 +1,5 @@
 """``syncer rbac``: the roles that the daemon needs on each side, as manifests."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ from syncer.cli.options import GivenOptions, option, output, pass_given, setting
 
 if TYPE_CHECKING:
     from syncer.api import Obj
-    from syncer.config import SyncerConfig, VirtualCluster
-    from syncer.rights.rbac import Share, Subject
+    from syncer.config import SyncerConfig
+    from syncer.rights.rbac import Subject
 
 
 @click.command()
@@ -68,6 +67,7 @@ def rbac(
       syncer rbac --admission --service-account vc-shop-syncer/syncer | kubectl apply -f -
     """
     from syncer.cli.loading import loaded
+    from syncer.daemon.roles import roles_of
 
     found = loaded(given)[0]
     config = found.config
@@ -83,101 +83,8 @@ def rbac(
             raise click.UsageError(f"{why}, and takes no --side and no --only")
         manifests = _admission(config, subject)
     else:
-        manifests = _roles(config, subject, side=side, only=only, chosen=found.chosen)
+        manifests = roles_of(config, subject, side=side, only=only, chosen=found.chosen)
     show.documents(manifests, output)
-
-
-def _roles(
-    config: "SyncerConfig",
-    subject: "Subject | None",
-    *,
-    side: str | None,
-    only: str | None,
-    chosen: str,
-) -> "list[Obj]":
-    """Return the roles of the daemon and of virtual clusters, with their bindings.
-
-    ``chosen`` is the name of the only virtual cluster; ``""`` for all.
-    """
-    from syncer.api import Side
-    from syncer.rights.rbac import daemon_manifests, secret_reader
-
-    subjects = dict.fromkeys(Side, subject) if subject else {}
-    listed = [_share(cluster, config) for cluster in config.clusters()]
-    of_secrets = [_share(cluster, config) for cluster in _of_secrets(config)]
-    roles: dict[Side, list[Obj]] = {each: [] for each in Side}
-
-    if only != "cluster":
-        roles[Side.HOST] += daemon_manifests(
-            [*listed, *of_secrets],
-            name=config.lease_name,
-            home=config.lease_namespace,
-            subject=subject,
-            is_shared=config.leader_election.shards > 1,
-        )
-        namespaces = {each.namespace for each in config.virtual_cluster_secrets}
-        name = f"{config.lease_name}.secrets"
-        for namespace in sorted(namespaces):
-            roles[Side.HOST] += secret_reader(namespace, name=name, subject=subject)
-
-    if only != "daemon":
-        shares = listed if not chosen else [each for each in listed if each.cluster == chosen]
-        if chosen not in config.names_listed:
-            shares = [*shares, *of_secrets]
-        for share in shares:
-            for role_side, manifests in share.manifests(subjects).items():
-                for manifest in manifests:
-                    _add(roles[role_side], manifest)
-
-    if side is not None:
-        return roles[Side(side)]
-    return [role for each in Side for role in roles[each]]
-
-
-def _share(cluster: "VirtualCluster", config: "SyncerConfig") -> "Share":
-    """Return the rights that the daemon needs for a virtual cluster."""
-    from syncer.rights.rbac import Share, needed
-
-    granted = needed(
-        cluster.all_syncers(),
-        settings=cluster.settings(),
-        leader_election=config.leader_election.enabled,
-    )
-    return Share(cluster.name, granted, cluster.translator.host_namespaces())
-
-
-def _add(roles: "list[Obj]", new: "Obj") -> None:
-    """Add a role or a binding; if there is one of this name, add its rules to that.
-
-    Virtual clusters of the same Secrets in several host namespaces have a Role of one name where
-    they share a namespace: applied after each other, the last would replace the others.
-    """
-    from syncer.api import key_of
-
-    for role in roles:
-        if (role["kind"], key_of(role)) != (new["kind"], key_of(new)):
-            continue
-        if "rules" in role:
-            role["rules"] += [rule for rule in new["rules"] if rule not in role["rules"]]
-        return
-    roles.append(new)
-
-
-def _of_secrets(config: "SyncerConfig") -> "list[VirtualCluster]":
-    """Return a virtual cluster for each host namespace that those of Secrets may be in.
-
-    It stands for all virtual clusters of these Secrets there.
-    """
-    clusters: list[VirtualCluster] = []
-    counts = Counter[str]()
-    for section in config.virtual_cluster_secrets:
-        counts[section.namespace] += 1
-        number = counts[section.namespace]
-        name = f"secrets.{section.namespace}"
-        if number > 1:
-            name = f"{name}.{number}"
-        clusters += [config.cluster_of(section, name, home) for home in section.host_namespaces]
-    return clusters
 
 
 def _daemon_name(config: "SyncerConfig") -> str:
@@ -198,6 +105,7 @@ def _flow_schemas(config: "SyncerConfig", subject: "Subject | None") -> "list[Ob
 
 def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
     from syncer.api import Marks
+    from syncer.daemon.roles import clusters_of_secrets
     from syncer.resources.namespaces import NamespaceConfig
     from syncer.rights.admission import Confined, policy
 
@@ -221,7 +129,7 @@ def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
 
     # Whether the daemon answers as the kubelet, by the host namespaces that Secrets may lead to.
     lent: dict[str, bool] = {}
-    for cluster in _of_secrets(config):
+    for cluster in clusters_of_secrets(config):
         namespace = cluster.host_namespace
         lent[namespace] = lent.get(namespace, False) or cluster.settings().kubelet
 

@@ -22,6 +22,11 @@ def plain(text: str) -> str:
     return _ACTING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def one_line(text: str) -> str:
+    """Return a text, which may be a tenant's, as one plain line."""
+    return plain(" ".join(text.split()))
+
+
 def plain_values(data: Any) -> Any:
     """Return JSON with the texts in it made plain."""
     if isinstance(data, dict):

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import GivenOptions, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, query_settings
 
 #: Counts of objects by column.
 _COUNTS = {
@@ -15,12 +15,14 @@ _COUNTS = {
     "skipped": "skipped",
     "failing": "failing",
     "parked": "parked",
+    "paused": "paused",
+    "frozen": "frozen",
     "collisions": "collisions",
 }
 
 
 @click.command()
-@settings()
+@query_settings
 @output("table", "json", "yaml")
 @pass_given
 def status(given: GivenOptions, output: str, no_headers: bool) -> None:

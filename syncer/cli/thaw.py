@@ -3,13 +3,13 @@
 import click
 
 from syncer.cli import show
-from syncer.cli.options import GivenOptions, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, query_settings
 
 
 @click.command()
 @click.argument("kind", default="")
 @click.argument("key", default="")
-@settings()
+@query_settings
 @output("table", "json", "yaml")
 @pass_given
 def thaw(given: GivenOptions, kind: str, key: str, output: str, no_headers: bool) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from syncer.api.errors import ClusterError, Invalid
@@ -381,6 +382,12 @@ class Client:
         if not isinstance(found, dict):
             raise codec.DecodeError(f"{path} is no JSON object")
         return found
+
+    async def date(self) -> datetime | None:
+        """Return the server's time in full seconds, by the header ``Date``; None without one."""
+        request = HttpRequest("GET", "/version", timeout=self.timeout)
+        response = await self._send(request, "get /version from")
+        return errors.date_of(response.headers.get("date", ""))
 
     def error_of(self, event: codec.WatchEvent, resource: Resource) -> ClusterError:
         """Return the error in an ``ERROR`` event of a watch of a resource."""

@@ -32,12 +32,15 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 class UnsentWrite:
     """A write that was not sent: its RBAC verb and its target.
 
-    ``content`` is the object, the patch or the delete options.
+    ``content`` is the object, the patch or the delete options; ``before`` and ``after`` are the
+    object before and after the write, None if there is none.
     """
 
     verb: str
     target: Target
     content: Any
+    before: Obj | None = None
+    after: Obj | None = None
 
     def __str__(self) -> str:
         return f"{self.verb} {self.target}"
@@ -95,7 +98,7 @@ class DryRun:
 
     async def _create(self, target: Target, content: Obj, request: HttpRequest) -> HttpResponse:
         if target.subresource:
-            self._record(request, target, content)
+            self._record(request, target, content, None, content)
             if target.subresource == "token":
                 content = _with_token(content)
             return _response(201, content)
@@ -109,7 +112,7 @@ class DryRun:
         if live.status != 404:
             return live
 
-        self._record(request, named, content)
+        self._record(request, named, content, None, content)
         created = {**content, "metadata": {**metadata, "name": name, "uid": self._made_up()}}
         return self._keep(named, created, 201)
 
@@ -128,14 +131,17 @@ class DryRun:
         if _is_other(before, expected):
             return _conflict(target)
 
-        self._record(request, target, content)
         if request.method == "PUT":
-            return self._keep(target, _put(before, content, target))
+            changed = _put(before, content, target)
+            self._record(request, target, content, before, changed)
+            return self._keep(target, changed)
         try:
             changed = _patched_by(before, content, request)
         except Unfit as error:
+            self._record(request, target, content, before, before)
             message = f"the JSON patch of {target} can't be applied: {error}"
             return _status(422, "Invalid", message, target)
+        self._record(request, target, content, before, changed)
         if same(changed, before):
             return live
         return self._keep(target, changed)
@@ -153,7 +159,7 @@ class DryRun:
         if _is_other(obj, options.get("preconditions") or {}):
             return _conflict(target)
 
-        self._record(request, target, options)
+        self._record(request, target, options, obj, None)
         metadata = obj["metadata"]
         if not metadata.get("finalizers"):
             self._would_be[target.path] = None
@@ -183,8 +189,16 @@ class DryRun:
     def _made_up(self) -> str:
         return f"{MADE_UP}-{next(self._numbers)}"
 
-    def _record(self, request: HttpRequest, target: Target, content: Any) -> None:
-        self.writes.append(UnsentWrite(_VERBS[request.method], target, content))
+    def _record(
+        self,
+        request: HttpRequest,
+        target: Target,
+        content: Any,
+        before: Obj | None,
+        after: Obj | None,
+    ) -> None:
+        write = UnsentWrite(_VERBS[request.method], target, content, before, after)
+        self.writes.append(write)
 
 
 def _response(status: int, obj: Obj) -> HttpResponse:

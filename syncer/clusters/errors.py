@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -44,6 +45,8 @@ _REFUSAL = re.compile(
     r'(?: in API group "([^"]*)")?'
     r'(?: in the namespace "([^"]*)")?',
 )
+#: The beginning of a refusal about a name.
+_NAMED = re.compile(r'\S+ "([^"]+)" is forbidden: ')
 #: A refusal names this user if the API server doesn't know the credentials.
 _ANONYMOUS = 'User "system:anonymous" cannot '
 #: The message of the quota plugin.
@@ -332,9 +335,13 @@ def _forbidden(text: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
     if refusal is not None:
         user, verb, resource, group, namespace = (part or "" for part in refusal.groups())
         scope = f" in namespace {namespace}" if namespace else ""
-        rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+        rule = f'apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]'
+        named = _NAMED.match(text)
+        if named is not None and verb in ("list", "watch"):
+            # It selects this name alone, and so takes the right to that name.
+            rule = f'{rule}, resourceNames: ["{named[1]}"]'
         right = MissingRight(verb, group, resource, namespace)
-        message = f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{scope}."
+        message = f"{where} is forbidden. Missing RBAC rule for {user}: {{{rule}}}{scope}."
         return partial(Forbidden, right=right), message
 
     message = f"{where} is forbidden. {text}"
@@ -394,9 +401,17 @@ def _retry_after(reply: HttpResponse) -> float | None:
         return max(float(text), 0.0)
     except ValueError:
         pass
-    try:
-        date = parsedate_to_datetime(text)
-        now = parsedate_to_datetime(reply.headers["date"])
-    except (ValueError, KeyError):
+    date = date_of(text)
+    now = date_of(reply.headers.get("date", ""))
+    if date is None or now is None:
         return DEFAULT_RETRY_AFTER
     return max((date - now).total_seconds(), 0.0)
+
+
+def date_of(text: str) -> datetime | None:
+    """Parse a date of HTTP; None if it is none, or has no time zone."""
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return date if date.tzinfo is not None else None

@@ -99,10 +99,13 @@ class Pool:
         self._idle.clear()
 
     def close(self) -> None:
-        """Close all connections; requests in progress fail."""
-        self.drop_idle()
-        for connection in tuple(self._busy):
+        """Close all connections; requests in progress fail.
+
+        The event loop may end next, so nothing waits for an answer of the other side.
+        """
+        for connection in (*self._idle, *self._busy):
             connection.abort()
+        self._idle.clear()
 
     def take(self, tls: ssl.SSLContext | None) -> Exchange | None:
         """Remove and return the idle connection of this TLS context that was used last, if any."""

@@ -67,7 +67,7 @@ async def scan_once(
 ) -> dict[str, Any]:
     """Scan with a process that has no workers."""
     async with process.running():
-        await _filled(process)
+        await filled(process)
         if confirm:
             pair.policies.breaker.limits = None
         patroller = alone(
@@ -88,7 +88,7 @@ async def scan_once(
         return report(pair, patroller) | {"reportedOnly": hands_off() or ""}
 
 
-async def _filled(process: Process) -> None:
+async def filled(process: Process) -> None:
     """Wait until everything is listed.
 
     Kinds that an API server keeps failing to list are left out, and their reports say so.

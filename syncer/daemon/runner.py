@@ -12,7 +12,7 @@ from typing import Any
 from syncer.api.errors import ConfigError, Problem, SyncerError
 from syncer.api.objects import Side
 from syncer.clusters.client import SideClient
-from syncer.clusters.dry_run import DryRun
+from syncer.clusters.dry_run import DryRun, UnsentWrite
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
@@ -33,11 +33,13 @@ from syncer.daemon.start.connecting import (
 )
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.patch_text import patch_text
 from syncer.leaderelection.lease import AnotherLeads, Lease
 from syncer.leaderelection.shards import Shards
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
+from syncer.resources.kinds import SECRETS
 from syncer.version import VERSION
 
 #: Seconds for which requests that were cancelled at the end of the grace period are awaited.
@@ -54,7 +56,7 @@ class Summary:
     done: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
     #: The requests that are not in step, each with the reason.
     troubles: list[str] = field(default_factory=list)
-    #: Calls that a dry run would have made.
+    #: Calls that a dry run would have made, each with its patch on further lines.
     planned: list[str] = field(default_factory=list)
     #: Number of objects in step, by virtual cluster and syncer.
     in_step: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -159,7 +161,7 @@ async def _run(
         )
         if not dry_run:
             failed |= await _lead(process, config, term, stack)
-        return await _once(process, failed)
+        return await _once(process, failed, config.marks.prefix)
 
 
 @asynccontextmanager
@@ -167,9 +169,12 @@ async def prepared(
     config: SyncerConfig,
     cluster: VirtualCluster,
     *,
+    dry_run: bool = False,
     until: Callable[[str], float] = lambda cluster: math.inf,
 ) -> AsyncIterator[tuple[Process, ClusterPair]]:
     """Yield a prepared process for a virtual cluster, for a command that may write ``until`` then.
+
+    With ``dry_run`` it writes nothing.
 
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
@@ -180,6 +185,7 @@ async def prepared(
             (cluster,),
             Metrics(version=VERSION),
             stack,
+            dry_run=dry_run,
             until=until,
         )
         yield process, process.pairs[cluster.name]
@@ -277,10 +283,10 @@ async def _lead(
     return failed
 
 
-async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
+async def _once(process: Process, failed: Mapping[str, str], prefix: str) -> Summary:
     """Bring the virtual clusters of a process in step.
 
-    Others have failed before, for the reasons in ``failed``.
+    Others have failed before, for the reasons in ``failed``. ``prefix`` is that of the marks.
     """
     async with process.running():
         work = asyncio.create_task(process.work())
@@ -298,8 +304,15 @@ async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
             where = f"on the {client.side} side"
             if client.side is Side.VIRTUAL and not is_one:
                 where = f"{where} of {client.virtual_cluster}"
-            summary.planned += [f"{write} {where}" for write in client.transport.writes]
+            for write in client.transport.writes:
+                summary.planned.append("\n    ".join([f"{write} {where}", *_patch(write, prefix)]))
     return summary
+
+
+def _patch(write: UnsentWrite, prefix: str) -> list[str]:
+    """Return the lines of a write's patch."""
+    is_secret = (write.target.group, write.target.plural) == (SECRETS.group, SECRETS.plural)
+    return patch_text(write.before, write.after, secret=is_secret, prefix=prefix)
 
 
 def _lost(process: Process) -> dict[str, str]:
@@ -309,7 +322,7 @@ def _lost(process: Process) -> dict[str, str]:
 
 
 def _summary(process: Process) -> Summary:
-    unfinished = (*process.statuses.troubles(), *process.statuses.pending())
+    unfinished = process.statuses.unfinished()
     troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
     for (cluster, syncer), reason in status.hindered(process).items():
         troubles.append(f"{cluster}/{syncer}: {reason}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from syncer.api import reasons
 from syncer.api.context import Context
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, Side, SyncRequest
@@ -44,7 +45,7 @@ class Nowhere(Direction):
         host: Obj | None,
     ) -> Decision | None:
         """Return a skip."""
-        return skip("this syncer syncs nothing")
+        return skip(reasons.SYNCS_NOTHING())
 
     def call_role(
         self,
@@ -55,7 +56,11 @@ class Nowhere(Direction):
         host: Obj | None,
     ) -> Decision:
         """Return a skip, as there is no role to call."""
-        return skip("this syncer syncs nothing")
+        return skip(reasons.SYNCS_NOTHING())
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return ``""``."""
+        return ""
 
 
 def direction_class(syncer: type[Syncer]) -> type[Direction]:

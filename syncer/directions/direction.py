@@ -56,6 +56,8 @@ class Direction(ABC):
     comes_up: ClassVar[bool] = False
     #: True if it makes objects that exist on the virtual side alone.
     fakes: ClassVar[bool] = False
+    #: True if nothing is ever written for a request while neither of its objects exists.
+    ends_with_both: ClassVar[bool] = False
 
     def __init__(self, syncer: Syncer) -> None:
         self.syncer = syncer
@@ -154,6 +156,10 @@ class Direction(ABC):
                 too.
         """
 
+    @abstractmethod
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+
     def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
         """Decide about the copy of an object that the section's ``selector`` no longer matches."""
         return delete(host=pair.host, reason=reason)
@@ -177,8 +183,8 @@ class Direction(ABC):
         """
         return False
 
-    def narrowed(self, source: Source, settings: Settings) -> Source:
-        """Narrow a source of the syncer to the objects that can concern it."""
+    def narrowed(self, source: Source, settings: Settings) -> Source | None:
+        """Narrow a source of the syncer to the objects that can concern it; None if none can."""
         return source
 
 

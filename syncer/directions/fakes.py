@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from syncer.api import reasons
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, Pair, Side, SyncRequest
@@ -53,7 +54,7 @@ class Fake(Direction):
     ) -> Decision | None:
         """Return the decision about a tenant's own object, which is left alone."""
         if virtual is not None and not came_up(ctx, virtual):
-            return skip("the virtual object is not one that we made")
+            return skip(reasons.TENANTS_OWN())
         return None
 
     def call_role(
@@ -68,6 +69,10 @@ class Fake(Direction):
         if virtual is None:
             return self._fake.fake_sync_up(ctx, key)
         return self._fake.fake_sync(ctx, virtual)
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        return "FakeSyncUp.fake_sync_up" if virtual is None else "FakeSyncUp.fake_sync"
 
 
 class _OrFake(Direction):
@@ -89,7 +94,7 @@ class _OrFake(Direction):
             if source.side is Side.HOST:
                 yield source
 
-    def narrowed(self, source: Source, settings: Settings) -> Source:
+    def narrowed(self, source: Source, settings: Settings) -> Source | None:
         """Return the source as the other direction narrows it."""
         return self._first.narrowed(source, settings)
 
@@ -150,6 +155,10 @@ class _OrFake(Direction):
     ) -> Decision:
         """Call the role of the direction that the objects belong to."""
         return self._direction(ctx, virtual, host).call_role(ctx, key, virtual=virtual, host=host)
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        return self._direction(ctx, virtual, host).role_for(ctx, virtual, host)
 
     def _direction(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> Direction:
         """Return the fake direction for a key without real objects, otherwise the other one."""

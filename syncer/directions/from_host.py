@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from syncer.api import reasons
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, ObjectRef, Pair, Side, SyncRequest, is_deleting, key_of
@@ -32,15 +33,21 @@ class FromHost(Direction):
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
         yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
 
-    def narrowed(self, source: Source, settings: Settings) -> Source:
-        """Narrow the source of host objects to the syncer's selector and namespaces, unless the
-        source sets its own.
+    def narrowed(self, source: Source, settings: Settings) -> Source | None:
+        """Narrow the source of host objects to the syncer's selector, namespaces and names, unless
+        the source sets its own.
         """
         resource = self.syncer.host_resource
         if source != Source(Side.HOST, resource, optional_with=source.optional_with):
             return source
-        namespaces = self._role.host_namespaces(settings) or ()
-        return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
+        chosen = replace(source, selector=self._role.host_selector(settings))
+        namespaces = self._role.host_namespaces(settings)
+        if namespaces is None:
+            return chosen
+        names = self._role.host_names(settings)
+        if not (namespaces or names):
+            return None
+        return replace(chosen, namespaces=namespaces, names=names)
 
     def is_among_copies(self, settings: Settings) -> bool:
         """Return True unless the syncer names the host namespaces."""
@@ -115,9 +122,9 @@ class FromHost(Direction):
 
     def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
-            return skip("the host object is gone")
+            return skip(reasons.HOST_GONE())
         if is_deleting(virtual) and not self.syncer.own_deletion:
-            return skip("the host object is gone, and the virtual object is being deleted")
+            return skip(reasons.BOTH_GO())
         return None
 
     def call_role(
@@ -135,3 +142,11 @@ class FromHost(Direction):
         if virtual is not None and self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._role.sync_from_host(ctx, host)
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        if host is None:
+            return "SyncFromHost.host_gone"
+        if virtual is not None and self._sync is not None:
+            return "Sync.sync"
+        return "SyncFromHost.sync_from_host"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from syncer.api import reasons
 from syncer.api.context import Context
 from syncer.api.decision import Decision, delete, skip, wait
 from syncer.api.errors import NameTaken
@@ -26,6 +27,7 @@ class ToHost(Direction):
     """Virtual objects have copies on the host, which bear our marks and are deleted with them."""
 
     goes_down = True
+    ends_with_both = True
 
     def __init__(self, syncer: Syncer) -> None:
         super().__init__(syncer)
@@ -82,27 +84,28 @@ class ToHost(Direction):
     ) -> Decision | None:
         """Return the decision about objects of others, orphans, earlier copies and deletions."""
         if virtual is None and host is None:
-            return skip("neither side has it")
+            return skip(reasons.NO_OBJECT())
         if virtual is None:
             assert host is not None
             return self._answer_orphan(ctx, key, host)
-        if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
-            return skip("the virtual object came from the host")
+        is_copied = host is not None and self.is_real(ctx, host)
+        if came_up(ctx, virtual) and not (is_copied or self._down.takes_on(ctx, virtual)):
+            return skip(reasons.CAME_FROM_HOST())
         if host is not None:
             return self._answer_pair(ctx, Pair(virtual, host))
         if self.ends_copy(virtual) and not self.syncer.own_deletion:
-            return skip("the virtual object is being deleted")
+            return skip(reasons.ORIGINAL_ENDS("object"))
         return None
 
     def _answer_orphan(self, ctx: Context, key: Key, host: Obj) -> Decision | None:
         if not self.is_real(ctx, host):
-            return skip("the host object is not ours")
+            return skip(reasons.NOT_OURS())
         if ctx.marks.virtual_key(host) != key:
-            return skip("the host object is the copy of another object")
+            return skip(reasons.COPY_OF_ANOTHER())
         if self._up is not None:
             return None
         if is_deleting(host):
-            return skip("the host copy is being deleted")
+            return skip(reasons.HOST_ENDS("copy"))
         return delete(host=host, reason="the virtual object is gone")
 
     def _answer_pair(self, ctx: Context, pair: Pair) -> Decision | None:
@@ -120,7 +123,7 @@ class ToHost(Direction):
 
         if not self.syncer.own_deletion:
             if is_deleting(pair.host):
-                return wait("the host copy is being deleted; it is made again when it is gone")
+                return wait(reasons.REMADE("host copy"))
             if self.ends_copy(pair.virtual):
                 return delete(host=pair.host, reason="the virtual object is being deleted")
         return None
@@ -156,6 +159,14 @@ class ToHost(Direction):
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._down.sync_down(ctx, virtual)
 
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        if virtual is None:
+            return "SyncUp.sync_up"
+        if host is not None and self._sync is not None:
+            return "Sync.sync"
+        return "SyncDown.sync_down"
+
     def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
         """Return the role's decision about the copy of an object that isn't selected any more."""
         return self._down.deselected(ctx, pair, reason)
@@ -172,5 +183,5 @@ def _wait_for_earlier(pair: Pair) -> Decision:
     """
     kind = pair.virtual.get("kind", "object")
     why = f"the copy of an earlier {kind} of this name is still being deleted on the host"
-    decision = wait("the host copy of an earlier object of this name is being deleted")
+    decision = wait(reasons.EARLIER_COPY())
     return decision.warn("EarlierCopyEnds", f"{why}; this one is copied once that is gone")

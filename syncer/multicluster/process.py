@@ -223,10 +223,13 @@ class Manager:
             await asyncio.wait({running, signalled})
 
     async def _drain(self) -> None:
-        """Let the reconciles in work end, within the grace period."""
-        draining = [asyncio.create_task(controller.drain()) for controller in self._controllers]
-        if not draining or not self._grace_period:
+        """Let the reconciles in work end, within the grace period.
+
+        With a grace period of 0 none is waited for.
+        """
+        if not self._controllers or not self._grace_period:
             return
+        draining = [asyncio.create_task(controller.drain()) for controller in self._controllers]
         _, late = await asyncio.wait(draining, timeout=self._grace_period)
         if late:
             log.warning(

@@ -31,10 +31,10 @@ async def _has_none() -> Login:
 class ProvidedCluster:
     """A cluster as its provider knows it.
 
-    ``read`` reads its login anew. It raises :class:`~syncer.multicluster.CannotConnect` if there is
-    none, and another error if it can't be asked for now. Or there is a ``client``, which its owner
-    has made and closes: the cache connects and probes over that. ``version`` changes whenever the
-    login may have. A cluster that isn't ``ready`` is not connected to. ``labels`` and
+    ``read`` reads its login again. It raises :class:`~syncer.multicluster.CannotConnect` if there
+    is none, and another error if it can't be asked for now. Or there is a ``client``, which its
+    owner has made and closes: the cache connects and probes over that. ``version`` changes whenever
+    the login may have. A cluster that isn't ``ready`` is not connected to. ``labels`` and
     ``namespaces`` are for filters: the namespaces of the host that the cluster may be copied to.
     One that doesn't ``queue`` is dialled at once, however many clusters are being dialled.
     """

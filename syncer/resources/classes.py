@@ -28,6 +28,7 @@ from syncer.api import (
     key_of,
     metadata_key,
     path_steps,
+    reasons,
     selectors,
     wait,
 )
@@ -256,7 +257,7 @@ def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision
         return None
     kind = syncer.resource.kind
     reference = ObjectRef(Side.HOST, syncer.resource, Key("", name))
-    why = f"the host has no {kind} {name} for this virtual cluster: name one that is listed"
+    why = reasons.CLASS_NOT_LISTED(kind, name)
     return wait(why, on=(reference,)).warn("ClassNotListed", why)
 
 
@@ -284,8 +285,7 @@ def obstacle(
 
     for _, syncer in _unnamed(ctx, checked, virtual):
         if _default(ctx, syncer) is None:
-            why = f"it names no {syncer.resource.kind}, and the host's default"
-            why = f"{why} isn't for this virtual cluster: name one that is listed"
+            why = reasons.DEFAULT_NOT_LISTED(syncer.resource.kind)
             return wait(why, after=_LOOK_SECONDS).warn("ClassNotListed", why)
     return None
 

@@ -35,6 +35,7 @@ class ConfigMapSyncer(UsedSyncer):
     name = "configmaps"
     resource = CONFIG_MAPS
     section = "toHost.configMaps"
+    shown_by = "host-configmaps"
     down = ("data", "binaryData", "immutable")
 
     def only_when_used(self, virtual: Obj) -> bool:

@@ -35,6 +35,7 @@ from syncer.api import (
     delete,
     key_of,
     labels_of,
+    reasons,
     skip,
 )
 from syncer.resources import shares
@@ -170,7 +171,7 @@ class EndpointSliceSyncer(
             return None
         service = Key(key_of(obj).namespace, labels_of(obj).get(SERVICE_NAME, ""))
         if service == KUBERNETES:
-            return "it is of the virtual API server's own Service"
+            return reasons.API_SERVERS_OWN("of ")
         return None
 
     def still_granted(self, ctx: Context[EndpointSliceConfig], host: Obj) -> Obj:
@@ -236,10 +237,10 @@ def _of_host(virtual: Obj) -> str:
     """Return why the host needs no copy; ``""`` if it does."""
     labels = labels_of(virtual)
     if labels.get(MANAGED_BY) == CONTROLLER:
-        return "the Service has a selector, so the host makes slices for it by itself"
+        return reasons.HOST_MAKES_SLICE()
     if labels.get(SERVICE_NAME):
         return ""
-    return f"no label {SERVICE_NAME} names its Service"
+    return reasons.NO_SERVICE_NAMED(SERVICE_NAME)
 
 
 def _endpoints(virtual: Obj) -> Iterator[tuple[Obj, str]]:

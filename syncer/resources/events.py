@@ -17,6 +17,7 @@ from syncer.api import (
     SyncFromHost,
     apply,
     host_names,
+    reasons,
     skip,
     uid_of,
 )
@@ -65,9 +66,9 @@ class EventSyncer(Syncer, SyncFromHost):
         """Create or update the Event: repetitions change its count and time."""
         subject = _subject(ctx, host)
         if subject is None:
-            return skip("the event is not about a synced object")
+            return skip(reasons.EVENT_UNRELATED())
         if _is_about_other_container(ctx, host, subject):
-            return skip("the event is about a container of the host's own")
+            return skip(reasons.EVENT_OF_CONTAINER())
         return apply(virtual=_translated(ctx, host, subject))
 
 

@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, ClassVar
-
-from pydantic import AfterValidator
+from typing import ClassVar
 
 from syncer.api import (
     Config,
     Context,
     Decision,
     Grants,
+    HostPattern,
     Index,
     Indexes,
     MetadataRules,
@@ -26,6 +25,7 @@ from syncer.api import (
     annotations_of,
     apply,
     dig,
+    is_allowed_host,
     key_family,
     key_of,
 )
@@ -34,7 +34,6 @@ from syncer.resources.classes import ClassNames, IngressClassSyncer
 from syncer.resources.harmless_annotations import INGRESSES as HARMLESS
 from syncer.resources.harmless_annotations import refuse_odd_values, rules_of
 from syncer.resources.kinds import CONFIG_MAPS, INGRESS_CLASSES, INGRESSES, SECRETS, SERVICES
-from syncer.translate.messages import LONGEST_QUOTE
 
 _is_dangerous = key_family("Ingress controllers")
 #: The domains of annotations of controllers without "ingress" in it.
@@ -66,19 +65,6 @@ _WITH_NAMES = ("alb.ingress.kubernetes.io/actions.", "alb.ingress.kubernetes.io/
 #: the regular expressions that some controllers take it for.
 _STRICT_PATH = re.compile(r"[-A-Za-z0-9/._~%!$&()*+,=:@|^?\[\]]*")
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DNS_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
-
-
-def _host(given: str) -> str:
-    if not _DNS_NAME.fullmatch(given):
-        why = "expected a name in small letters, such as *.shop.example.org"
-        raise ValueError(f"{given[:LONGEST_QUOTE]!r} is no host: {why}")
-    return given
-
-
-_Host = Annotated[str, AfterValidator(_host)]
-
 
 class IngressConfig(Config):
     """The options of Ingresses."""
@@ -97,7 +83,7 @@ class IngressConfig(Config):
     `` ` ; \\ < > # ``.
     """
 
-    allowed_hosts: tuple[_Host, ...] = ()
+    allowed_hosts: tuple[HostPattern, ...] = ()
     """The hosts that may be served; `*.` at the beginning stands for one or more labels. Empty:
     all. Otherwise an Ingress that serves any host is parked, too, and paths are limited as with
     `allowedClasses`.
@@ -301,7 +287,7 @@ def _check_paths(spec: Obj) -> None:
 def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
     """Refuse an Ingress that serves a host that isn't allowed."""
     for path, host in _hosts(spec):
-        if any(_is_of(host, each) for each in allowed):
+        if is_allowed_host(host, allowed):
             continue
         why = f"only these hosts are allowed: {', '.join(allowed)}"
         if not host:
@@ -349,13 +335,6 @@ def _without_class(host: Obj) -> Obj:
         key: value for key, value in annotations_of(host).items() if not key.endswith(_CLASS_ENDING)
     }
     return {**host, "metadata": {**host["metadata"], "annotations": annotations}, "spec": spec}
-
-
-def _is_of(host: str, allowed: str) -> bool:
-    """Return True if a host is the one that is allowed, or below the domain of ``*.domain``."""
-    if allowed.startswith("*."):
-        return host == allowed or host.endswith(allowed.removeprefix("*"))
-    return host == allowed
 
 
 def _hosts(spec: Obj) -> Iterable[tuple[str, str]]:

@@ -42,6 +42,20 @@ ACCESS_REVIEWS = Resource(
     "subjectaccessreviews",
     namespaced=False,
 )
+#: What a user may do, answered to that user.
+SELF_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io/v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+)
+#: Who a user is, answered to that user.
+SELF_REVIEWS = Resource(
+    "authentication.k8s.io/v1",
+    "SelfSubjectReview",
+    "selfsubjectreviews",
+    namespaced=False,
+)
 CERTIFICATE_REQUESTS = Resource(
     "certificates.k8s.io/v1",
     "CertificateSigningRequest",

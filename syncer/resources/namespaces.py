@@ -28,6 +28,7 @@ from syncer.api import (
     apply,
     key_of,
     labels_of,
+    reasons,
     skip,
     wait,
 )
@@ -216,12 +217,11 @@ def _not_needed(ctx: Context, name: str) -> Decision | None:
     """Return a skip if no copies go into a host namespace of this virtual one; None otherwise."""
     host_name = ctx.names.to_host(NAMESPACES, Key("", name)).name
     if ctx.names.to_host(PODS, Key(name, "any")).namespace != host_name:
-        return skip("the name translator gives virtual namespaces no host namespaces of their own")
+        return skip(reasons.NO_HOST_NAMESPACES())
     if host_name in ctx.settings.namespaces:
-        return skip("names.namespaces lists the host's own namespace of this name")
+        return skip(reasons.HOST_NAMESPACE_LISTED())
     if is_built_in(name) and host_name == name:
-        why = "every cluster has a namespace of this name for itself"
-        return skip(f"{why}; names.namespaces doesn't list it")
+        return skip(reasons.BUILT_IN_NAMESPACE())
     return None
 
 
@@ -252,17 +252,16 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
 
     if not _has_labels(config, home):
         reference = ObjectRef(Side.HOST, NAMESPACES, host_key)
-        return wait("its host namespace doesn't have its labels yet", on=(reference,))
+        return wait(reasons.HOME_UNLABELLED(namespace), on=(reference,))
     for reference in _given_to(host_key.name, config):
         kind = reference.resource.kind
         given = ctx.host(reference.resource, reference.key)
         if given is None:
-            return wait(f"its host namespace has no {kind} yet", on=(reference,))
+            return wait(reasons.HOME_LACKS(kind, namespace), on=(reference,))
         if not covers(config.given[reference.resource], given.get("spec")):
-            return wait(f"its host namespace still has an earlier {kind}", on=(reference,))
+            return wait(reasons.HOME_OUTDATED(kind, namespace), on=(reference,))
         if not _is_enforced(given):
-            why = f"the host doesn't enforce the {kind} of its host namespace yet"
-            return wait(why, on=(reference,))
+            return wait(reasons.QUOTA_NOT_ENFORCED(kind), on=(reference,))
     return None
 
 

@@ -20,6 +20,7 @@ from syncer.api import (
     apply,
     delete,
     dig,
+    reasons,
     skip,
 )
 from syncer.resources.kinds import NODES, PODS
@@ -107,7 +108,7 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     def fake_sync_up(self, ctx: Context[NodeConfig], key: Key) -> Decision:
         """Create the stand-in if a Pod needs it."""
         if not _is_used(ctx, key.name):
-            return skip("no synced Pod is on this node")
+            return skip(reasons.NODE_UNUSED())
         why = f"a synced Pod is on the host node {key.name}"
         return apply(virtual=_node(ctx, key.name, None), reason=why)
 

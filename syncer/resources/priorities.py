@@ -21,6 +21,7 @@ from syncer.api import (
     Source,
     delete,
     key_of,
+    reasons,
     wait,
 )
 from syncer.resources.classes import is_reserved
@@ -76,7 +77,7 @@ class TenantPrioritySyncer(
     def excluded(self, ctx: Context[TenantPriorityConfig], side: Side, obj: Obj) -> str | None:
         """Leave those alone that every API server makes for itself."""
         if is_reserved(key_of(obj).name):
-            return "every API server has its own"
+            return reasons.BUILT_IN()
         return None
 
     def still_granted(self, ctx: Context[TenantPriorityConfig], host: Obj) -> Obj:
@@ -167,7 +168,7 @@ def missing(ctx: Context, name: str) -> Decision | None:
     key = Key("", name)
     if ctx.virtual(PRIORITY_CLASSES, key) is None:
         reference = ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, key)
-        return wait(f"there is no PriorityClass {name}", on=(reference,))
+        return wait(reasons.NO_PRIORITY_CLASS(name), on=(reference,))
 
     at = class_key(ctx, name)
     if at is None:
@@ -176,7 +177,7 @@ def missing(ctx: Context, name: str) -> Decision | None:
     if host is not None and _is_copy(ctx, host):
         return None
     reference = ObjectRef(Side.HOST, PRIORITY_CLASSES, at)
-    return wait(f"the PriorityClass {name} isn't where Pods run yet", on=(reference,))
+    return wait(reasons.PRIORITY_CLASS_ABSENT(name), on=(reference,))
 
 
 def sources(settings: Settings) -> Iterable[Source]:

@@ -23,6 +23,7 @@ class SecretSyncer(UsedSyncer):
 
     name = "secrets"
     resource = SECRETS
+    shown_by = "host-secrets"
     down = ("data", "type", "immutable")
     translates = ("type",)
 
@@ -39,7 +40,7 @@ class SecretSyncer(UsedSyncer):
             why = f"names that end in {TOKENS_ENDING} are kept for the tokens of Pods"
             raise Refused(why, path="metadata.name")
         host = super().translate(ctx, virtual)
-        if _is_acted_on(host.get("type", OPAQUE)):
+        if is_acted_on(host.get("type", OPAQUE)):
             host["type"] = OPAQUE
         return host
 
@@ -48,12 +49,12 @@ class SecretSyncer(UsedSyncer):
 
         An earlier version made such copies, and the type is immutable.
         """
-        if _is_acted_on(pair.host.get("type", OPAQUE)):
+        if is_acted_on(pair.host.get("type", OPAQUE)):
             why = "the host acts on the type of the copy, which is replaced by one of type Opaque"
             return delete(host=pair.host, reason=why)
         return super().sync(ctx, pair)
 
 
-def _is_acted_on(type_: str) -> bool:
+def is_acted_on(type_: str) -> bool:
     """Return True for a type of Secret that controllers or Helm act on."""
     return type_ in CONTROL_PLANE_TYPES or type_.startswith(HELM_TYPES)

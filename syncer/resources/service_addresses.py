@@ -3,7 +3,7 @@
 The host is asked for the addresses that the virtual API server has drawn. Nothing else happens
 unless it refuses them, since another Service of the host has them, or they are outside of its
 range. Then the host draws, and the virtual Service takes the address of its copy. This can't be
-changed in place, but a Service may become a mere name and a Service again (Kubernetes:
+changed in place, but a Service may become an ExternalName and a Service again (Kubernetes:
 ``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after
 which the objects alone determine the next one, so the daemon may restart at any point:
 
@@ -13,7 +13,7 @@ virtual Service          its note  copy       next
 address a                -         -          create the copy with a
                                               (refused: note ``taken`` a)
 address a                taken a   -          create the copy without an address
-address a                any       address b  note the spec, become a mere name
+address a                any       address b  note the spec, become an ExternalName
 a name, the placeholder  the spec  address b  take b, remove the note
                                               (refused: take a, note ``unfit`` b)
 a name, the placeholder  the spec  -          take a, remove the note
@@ -66,7 +66,7 @@ class Note:
     draws: int = 0
     #: True once an event has warned the tenant that the addresses differ.
     notified: bool = False
-    #: The spec of the Service before it became a mere name; None while it isn't one.
+    #: The spec of the Service before it became an ExternalName; None while it isn't one.
     was: Obj | None = None
 
     @classmethod
@@ -131,7 +131,7 @@ def addresses(service: Obj | None) -> tuple[str, ...]:
 
 
 def is_being_changed(virtual: Obj, note: Note) -> bool:
-    """Return True if a virtual Service is a mere name while its address is being changed."""
+    """Return True if a virtual Service is an ExternalName while its address is being changed."""
     if note.was is None:
         return False
     spec = virtual.get("spec") or {}
@@ -191,7 +191,7 @@ def note_taken(marks: Marks, virtual: Obj, note: Note) -> Write:
 
 
 def begin(marks: Marks, virtual: Obj, note: Note) -> Decision:
-    """Note the spec of a virtual Service, and make the Service a mere name, in a single write."""
+    """Note the spec of a virtual Service, and make the Service an ExternalName, in one write."""
     mark = str(Note(taken=note.taken, draws=note.draws, was=virtual["spec"]))
     obj = version_of(virtual, {marks.address: mark})
     obj["spec"] = {"type": "ExternalName", "externalName": PLACEHOLDER}
@@ -245,7 +245,7 @@ def _or_else(write: Write, otherwise: Write) -> Write:
 
 
 def _undone(marks: Marks, virtual: Obj, note: Note, after: Note) -> Write:
-    """Return the write that makes a mere name a Service with its old addresses again."""
+    """Return the write that makes an ExternalName a Service with its old addresses again."""
     drawn = _restored(marks, virtual, note, (), after)
     before = addresses({"spec": note.was})
     if not before:
@@ -260,7 +260,7 @@ def _restored(
     given: tuple[str, ...],
     after: Note = NO_NOTE,
 ) -> Write:
-    """Return the write that makes a mere name a Service with the given addresses again.
+    """Return the write that makes an ExternalName a Service with the given addresses again.
 
     The fields that the API server has dropped with the address come back; those that the tenant has
     changed meanwhile stay.

@@ -27,20 +27,13 @@ from syncer.api import (
     TooMany,
     Unreachable,
 )
-from syncer.resources.kinds import SERVICES
+from syncer.resources.kinds import SELF_ACCESS_REVIEWS, SERVICES
 
 SERVICE_CIDRS = Resource("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", namespaced=False)
-
-REVIEWS = Resource(
-    "authorization.k8s.io/v1",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    namespaced=False,
-)
 _ASKED_RIGHT = {"verb": "list", "group": SERVICE_CIDRS.group, "resource": SERVICE_CIDRS.plural}
 _MAY_LIST = {
-    "apiVersion": REVIEWS.api_version,
-    "kind": REVIEWS.kind,
+    "apiVersion": SELF_ACCESS_REVIEWS.api_version,
+    "kind": SELF_ACCESS_REVIEWS.kind,
     "spec": {"resourceAttributes": _ASKED_RIGHT},
 }
 
@@ -175,7 +168,7 @@ def _is_within(one: Network, other: Network) -> bool:
 async def _listed(client: LiveClient) -> list[Network]:
     """Return the ranges of the ServiceCIDRs; none without the right, or below Kubernetes 1.33."""
     try:
-        answer = await client.create(REVIEWS, _MAY_LIST)
+        answer = await client.create(SELF_ACCESS_REVIEWS, _MAY_LIST)
         if not (answer.get("status") or {}).get("allowed"):
             return []
         service_cidrs = await client.list(SERVICE_CIDRS)

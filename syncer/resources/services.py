@@ -37,6 +37,7 @@ from syncer.api import (
     delete,
     key_family,
     key_of,
+    reasons,
     skip,
     wait,
 )
@@ -51,7 +52,7 @@ from syncer.translate.messages import MOST_LISTED
 KUBERNETES = Key("default", "kubernetes")
 
 #: Why a Service of type ExternalName has no copy.
-_ONLY_A_NAME = "it is only a DNS name; see sync.toHost.services.allow.externalNames"
+_ONLY_A_NAME = reasons.ONLY_A_NAME()
 
 #: Returns True for the key of an annotation that makes a load balancer internal, for example.
 _configures_load_balancer = key_family("Load balancers")
@@ -209,9 +210,12 @@ class ServiceSyncer(
     async def register(self, live: Live) -> None:
         """While each side has its own addresses, ask for the ranges from time to time.
 
-        Once the ranges are known and fit, both sides get the same addresses.
+        Once the ranges are known and fit, both sides get the same addresses. Ranges that fit aren't
+        looked at again.
         """
         if self._obstacle is not None:
+            # Shown again: init may run before this process leads, and only the leader writes the
+            # event.
             self._found(live, self._obstacle)
         while self._obstacle is not None:
             await asyncio.sleep(LOOK_SECONDS)
@@ -239,7 +243,7 @@ class ServiceSyncer(
     def excluded(self, ctx: Context[ServiceConfig], side: Side, obj: Obj) -> str | None:
         """Leave the API server's own Service alone."""
         if side is Side.VIRTUAL and key_of(obj) == KUBERNETES:
-            return "it is the virtual API server's own Service"
+            return reasons.API_SERVERS_OWN("")
         return None
 
     def still_granted(self, ctx: Context[ServiceConfig], host: Obj) -> Obj:
@@ -265,7 +269,7 @@ class ServiceSyncer(
         given = virtual.get("spec") or {}
         is_balanced = given.get("type") == "LoadBalancer"
         if is_balanced:
-            ctx = ctx.narrowed(_OF_LOAD_BALANCERS)
+            ctx = ctx.with_annotation_rules(_OF_LOAD_BALANCERS)
         host = super().translate(ctx, virtual)
         spec = host.setdefault("spec", {})
         if is_balanced:
@@ -502,7 +506,7 @@ def _agreed(ctx: Context[ServiceConfig], pair: Pair, note: Note) -> Decision:
     if not note.notified:
         return same.tell(ctx.marks, pair.virtual, note)
     if note.taken:
-        return wait("there is no address that is free on both sides")
+        return wait(reasons.NO_FREE_ADDRESS())
     return Decision()
 
 

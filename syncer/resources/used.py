@@ -1,5 +1,7 @@
 """The shared half of ConfigMaps and Secrets: copies that exist only while they are needed."""
 
+from typing import ClassVar
+
 from syncer.api import (
     Config,
     Context,
@@ -11,9 +13,12 @@ from syncer.api import (
     Pair,
     annotations_of,
     delete,
+    key_of,
+    reasons,
     skip,
     wait,
 )
+from syncer.resources.mappings import MappingConfig
 
 #: Below the marks' prefix: the tenant's annotation that forces a copy of an unused object.
 FORCE = "force-sync"
@@ -42,9 +47,21 @@ class UsedSyncer(Mirror[UsedConfig]):
     deletion = "whenGone"
     when_used = True
     has_templates = False
+    #: The name of the syncer that shows such objects of the host. They lie in other namespaces
+    #: than the copies, so Pods that use them need copies, too.
+    shown_by: ClassVar[str]
     #: Helm finds its releases by such a label alone, among the Secrets and ConfigMaps of a
     #: namespace: ``owner=helm``, and ``OWNER=TILLER`` before version 3.
     metadata = MetadataRules(labels=KeyRules(deny=("owner", "OWNER")))
+
+    def takes_on(self, ctx: Context[UsedConfig], virtual: Obj) -> bool:
+        """Return True for a listed object of the host that lies elsewhere than its copy would."""
+        config = ctx.settings.section(self.shown_by, MappingConfig)
+        if config is None:
+            return False
+        key = key_of(virtual)
+        listed = config.mappings.host_key(key)
+        return listed is not None and listed != ctx.names.to_host(self.resource, key)
 
     def only_when_used(self, virtual: Obj) -> bool:
         """Return True if ``all`` doesn't apply to the object."""
@@ -63,7 +80,7 @@ class UsedSyncer(Mirror[UsedConfig]):
         """Create the copy if it is needed."""
         wanted = self.wanted(ctx, virtual)
         if wanted is None:
-            return wait("not all objects that may refer to it are known yet")
+            return wait(reasons.USERS_UNKNOWN())
         if not wanted:
             return skip(self._unused(ctx))
         return super().sync_down(ctx, virtual)
@@ -81,8 +98,7 @@ class UsedSyncer(Mirror[UsedConfig]):
         way_out = f"set sync.{self.section}.all"
         if ctx.config.force_sync:
             way_out += f' or annotate it with {ctx.marks.prefix}/{FORCE}: "true"'
-        why = f"no synced object refers to this {self.resource.kind}"
-        return f"{why}; to copy it all the same, {way_out}"
+        return reasons.UNUSED(self.resource.kind, way_out)
 
 
 def _contents_differ(pair: Pair) -> bool:

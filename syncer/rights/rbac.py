@@ -145,7 +145,7 @@ def sources(
 
     extras: list[Index | Watch] = []
     if isinstance(syncer, Indexes):
-        extras += syncer.indexes()
+        extras += syncer.indexes() if settings is None else syncer.indexes_with(settings)
     if isinstance(syncer, Watches):
         extras += syncer.watches()
     found.update(extra.source for extra in extras if _applies(extra.optional_with, enabled))
@@ -153,7 +153,8 @@ def sources(
     read = [source for source in found if _applies(source.optional_with, enabled)]
     if settings is None:
         return frozenset(read)
-    return frozenset(direction.narrowed(source, settings) for source in read)
+    narrowed = (direction.narrowed(source, settings) for source in read)
+    return frozenset(source for source in narrowed if source is not None)
 
 
 def _applies(optional_with: str, enabled: Collection[str] | None) -> bool:
@@ -181,7 +182,7 @@ def rights(
     those of :func:`sources`.
     """
     for source in sources(syncer, enabled, settings):
-        yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
+        yield from _to_read(source)
     yield from direction_of(syncer).rights()
     if settings is None:
         yield from syncer.rights
@@ -190,6 +191,22 @@ def rights(
     if syncer.name in settings.sections:
         yield from _by_section(syncer, settings.sections[syncer.name])
     yield from syncer.rights_with(settings)
+
+
+def _to_read(source: Source) -> Iterator[Right]:
+    """Yield the rights to read a source: for its namespaces, and for its names in others.
+
+    RBAC narrows the right to list and watch to a name if the request selects that name.
+    """
+    if source.namespaces or not source.names:
+        yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
+    names: dict[str, list[str]] = defaultdict(list)
+    for part in source.parts:
+        if part.name:
+            names[part.namespace].append(part.name)
+    for namespace, found in names.items():
+        alone = tuple(sorted(found))
+        yield Right(source.side, source.resource, READ, namespaces=(namespace,), names=alone)
 
 
 def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
@@ -211,14 +228,21 @@ def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
 
 
 def needed(
-    syncers: Iterable[Syncer], *, settings: Settings | None = None, leader_election: bool = False
+    syncers: Iterable[Syncer],
+    *,
+    settings: Settings | None = None,
+    leader_election: bool = False,
+    optional: bool = True,
 ) -> tuple[Right, ...]:
     """Return the rights that these syncers need, with each resource and subresource once, the verbs
     in order.
 
-    With ``leader_election``, include the rights on the Lease.
+    With ``leader_election``, include the rights on the Lease. Without ``optional``, leave out those
+    without which the daemon does all but a convenience.
     """
-    own = [*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS]
+    own = [*EVENT_RIGHTS, *CLAIM_RIGHTS]
+    if optional:
+        own += [*PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS]
     if leader_election:
         own += LEASE_RIGHTS
     if settings is not None and settings.kubelet:
@@ -286,7 +310,7 @@ class Share:
         found: dict[str, list[Right]] = defaultdict(list)
         for right in self.granted:
             if right.side is Side.HOST and right.resource != LEASES:
-                for namespace in _namespaces_of(right, self.granted, self.host_namespaces):
+                for namespace in _namespaces_of(right, self.host_namespaces):
                     found[namespace].append(right)
         return found
 
@@ -374,15 +398,8 @@ def manifests(
     return own | {Side.HOST: [*daemon, *own[Side.HOST]]}
 
 
-def _namespaces_of(
-    right: Right,
-    granted: Sequence[Right],
-    host_namespaces: Sequence[str] | None,
-) -> Sequence[str]:
-    """Return the namespaces that a right on the host is needed in; ``""`` for the whole cluster.
-
-    A resource in several namespaces is watched by a single request, which names none of them.
-    """
+def _namespaces_of(right: Right, host_namespaces: Sequence[str] | None) -> Sequence[str]:
+    """Return the namespaces that a right on the host is needed in; ``""`` for the whole cluster."""
     if right.resource == NAMESPACES and right.verbs == ("get",) and host_namespaces is not None:
         return host_namespaces  # a right in a namespace suffices to read it
     if not right.resource.namespaced:
@@ -390,20 +407,7 @@ def _namespaces_of(
     if not right.namespaces and host_namespaces is None:
         return ("",)
 
-    own = right.namespaces or host_namespaces or ()
-    watches = [each for each in granted if _is_same_watch(each, right)]
-    if "watch" not in right.verbs or not any(each.namespaces for each in watches):
-        return own
-    watched: set[str] = set()
-    for each in watches:
-        watched.update(each.namespaces or host_namespaces or ())
-    return ("",) if len(watched) > 1 else own
-
-
-def _is_same_watch(one: Right, other: Right) -> bool:
-    """Return True if a right is to watch the resource of another one."""
-    is_same_resource = (one.side, one.resource) == (other.side, other.resource)
-    return is_same_resource and "watch" in one.verbs and not one.subresource
+    return right.namespaces or host_namespaces or ()
 
 
 def _of_lease(right: Right, name: str) -> Right:

@@ -40,8 +40,10 @@ from typing import Literal, Self
 from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
 
 from syncer.api import ConfigError, Decision, Key, Obj, Refused, Section, Syncer, Write
+from syncer.api.reasons import StateReason
 from syncer.config.document import Document, read
 from syncer.config.problems import explained
+from syncer.engine.controllers.failure_reasons import failure_reason
 from syncer.plugins import installed
 from syncer.testing.differences import differences
 from syncer.testing.memory import Sent
@@ -90,10 +92,12 @@ class Expected(Section):
     """The API calls, as ``verb side resource namespace/name``."""
     reason: str | None = None
     """A part of the reason."""
+    code: str | None = None
+    """The code of the reason, or of the refusal."""
     outcome: Literal["in_step", "skipped", "pending"] | None = None
     after: float | None = None
     refused: str | None = None
-    """A part of the refusal; nothing else is compared then."""
+    """A part of the refusal; nothing else but its code is compared then."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -185,13 +189,19 @@ class Case:
     def _problems(self, world: World) -> Iterable[str]:
         expect = self.model.expect
         refused = ""
+        code = ""
         calls = []
         decision = Decision()
         try:
             decision = world.decide(self.file.syncer, self.model.ask, host_key=self.model.host_key)
             calls = world.apply(decision)
+            if isinstance(decision.reason, StateReason):
+                code = decision.reason.code.name
         except Refused as error:
             refused = str(error)
+            code = failure_reason(error, refused).code.name
+        if expect.code is not None and expect.code != code:
+            yield f"code: expected {expect.code}, found {code or 'none'}"
         if refused or expect.refused is not None:
             if not (refused and expect.refused and expect.refused in refused):
                 yield f"refused: expected {expect.refused!r}, found {refused!r}"

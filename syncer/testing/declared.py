@@ -1,8 +1,8 @@
 """Restrict a syncer to the sources that it declares, as in a daemon with no other syncer."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from syncer.api import Resource, Side, Source, Syncer
+from syncer.api import Key, Resource, Side, Source, Syncer
 from syncer.engine.stores.informers import Informers, SideInformer
 
 
@@ -24,12 +24,42 @@ class Declared:
         Raises:
             KeyError: The syncer doesn't declare it.
         """
+        self._must_declare(side, resource)
+        return self._informers.store(side, resource)
+
+    def at(self, side: Side, resource: Resource, key: Key) -> SideInformer:
+        """Return the store that has the object of a key, or else that would have it.
+
+        Raises:
+            KeyError: The syncer doesn't declare it.
+        """
+        self._must_declare(side, resource)
+        return self._informers.at(side, resource, key)
+
+    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
+        """Return the keys of all objects of a resource on a side.
+
+        Raises:
+            KeyError: The syncer doesn't declare it.
+        """
+        self._must_declare(side, resource)
+        return self._informers.keys(side, resource)
+
+    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
+        """Return the keys of the objects with a value in an index.
+
+        Raises:
+            KeyError: The syncer doesn't declare the resource.
+        """
+        self._must_declare(side, resource)
+        return self._informers.indexed(side, resource, index, value)
+
+    def _must_declare(self, side: Side, resource: Resource) -> None:
         if (side, resource) not in self._allowed:
             raise KeyError(
                 f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, "
                 f"which it does not declare: put Source(Side.{side.name}, …) into its `reads`"
             )
-        return self._informers.store(side, resource)
 
     def has(self, side: Side, resource: Resource) -> bool:
         """Return True if the syncer declares a resource on a side."""

@@ -361,9 +361,11 @@ class World:
     def _show(self) -> None:
         """Update the stores, as watches would."""
         for store in self._pair.informers:
-            marked = self._pair.informers.is_marked(store.side, store.resource)
+            marked = self._pair.informers.is_marked(store)
             there = self._sides[store.side].objects.get(store.resource, {})
             visible = {key: obj for key, obj in there.items() if not marked or self._is_marked(obj)}
+            if store.part is not None:
+                visible = {key: obj for key, obj in visible.items() if store.part.contains(key)}
             for key in set(store.keys()) - visible.keys():
                 store.gone_live(key)
             for key, obj in visible.items():
@@ -383,11 +385,11 @@ class World:
         controller = self._pair.controllers[syncer.name]
         if not controller.direction.comes_up:
             return None
-        for host_key in self._pair.informers.keys(Side.HOST, syncer.host_resource):
-            host = self._pair.informers.get(Side.HOST, syncer.host_resource, host_key)
-            request = controller.request_for(Side.HOST, host_key, host)
-            if request is not None and request.key == key:
-                return request.host_key
+        for store in controller.hosts:
+            for host_key in list(store.keys()):
+                request = controller.request_for(Side.HOST, host_key, store.get(host_key))
+                if request is not None and request.key == key:
+                    return request.host_key
         return None
 
     def _resource(self, obj: Obj) -> Resource:

@@ -20,6 +20,7 @@ from syncer.api import (
     Write,
     annotations_of,
     is_deleting,
+    reasons,
     skip,
     uid_of,
 )
@@ -86,7 +87,7 @@ class Deletions:
             why = f"{gone}; to have it made again, {way_out}"
             raise Refused(why, reason="HostCopyDeleted")
         if is_deleting(virtual):
-            return skip(f"{gone}; the virtual object is being deleted")
+            return skip(reasons.COPY_DELETED(copy.key, option, self.policy))
 
         precondition = Precondition(copy, since=since)
         delete = Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition)

@@ -105,6 +105,8 @@ class FairQueue:
         #: priority.
         self._again: dict[SyncRequest, tuple[float, bool]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
+        #: Waiters that have been woken, and haven't looked for a request since.
+        self._woken = 0
         self._now_used = 0.0
         #: When this turn of the event loop hands out no more; infinite before its first request.
         self._turn_ends = math.inf
@@ -137,12 +139,15 @@ class FairQueue:
         Raises:
             QueueClosed: The queue is closed.
         """
+        was_woken = False
         while True:
             if self.closed:
                 raise QueueClosed
             if self._clock() >= self._turn_ends:
-                await self._next_turn()
+                await self._next_turn(was_woken)
                 continue
+            if was_woken:
+                self._woken -= 1
             taken = self._take()
             if taken is not None:
                 return taken
@@ -153,6 +158,7 @@ class FairQueue:
             except asyncio.CancelledError:
                 self._pass_on(getter)
                 raise
+            was_woken = True
 
     def absorb(self, request: SyncRequest) -> None:
         """Let the reconcile that begins now cover the additions of its request up to now."""
@@ -436,18 +442,22 @@ class FairQueue:
             getter = self._getters.popleft()
             if not getter.done():
                 getter.set_result(None)
+                self._woken += 1
                 return
 
     def _pass_on(self, getter: "asyncio.Future[None]") -> None:
         """Handle a cancelled waiter: if it had been woken, wake another one instead."""
         if getter.done() and not getter.cancelled():
+            self._woken -= 1
             self._wake_one()
 
-    async def _next_turn(self) -> None:
+    async def _next_turn(self, was_woken: bool) -> None:
         """Let other tasks run; if this is cancelled, another waiter is woken instead."""
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
+            if was_woken:
+                self._woken -= 1
             self._wake_one()
             raise
 
@@ -476,7 +486,7 @@ class FairQueue:
             changed = self._waiting.pop(request)
             if not lane.is_empty:
                 self._list(lane)
-                if lane not in self._limited:
-                    self._wake_one()
+            if self._order and not self._woken:
+                self._wake_one()  # a waiter that has been woken before will do the same
             return request, changed
         return None

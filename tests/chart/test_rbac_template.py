@@ -12,9 +12,9 @@ import yaml
 from chart_rendering import CHARTS, Unrenderable, bound, granted, rendered
 
 from syncer.api import Obj, Side
-from syncer.cli.rbac import _roles
 from syncer.config import SyncerConfig, checks, config_with
 from syncer.config.list_form import list_form
+from syncer.daemon.roles import roles_of
 from syncer.plugins import OURS, Installed
 from syncer.rights.rbac import Subject
 
@@ -66,7 +66,7 @@ def _loaded(configuration: Mapping[str, Any]) -> SyncerConfig:
 
 def _expected(configuration: Mapping[str, Any], side: str) -> list[Obj]:
     subject = Subject("syncer", "home")
-    return _roles(_loaded(configuration), subject, side=str(Side(side)), only=None, chosen="")
+    return roles_of(_loaded(configuration), subject, side=str(Side(side)), only=None, chosen="")
 
 
 def _identity(each: Obj) -> tuple[str, str, str]:
@@ -114,6 +114,10 @@ class _Dice:
             }
         for kind in ("events", "nodes", "customResourceDefinitions", *CLASSES):
             self._section(sync["fromHost"], kind)
+        for kind in ("configMaps", "secrets", "services"):
+            entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
+            listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
+            sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
         if self._rarely():
             sync["fake"]["nodes"] = {"enabled": self._even()}
         if self._even():

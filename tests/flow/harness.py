@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
-from sampled import config_model, registry
+from sampled import config_model, registry, sync_of
 
 from hack.side_tasks import helped_by
 from kube_envtest import EPOCH, Logged, virtual_time
@@ -147,7 +147,7 @@ class Daemon:
     def requests(self, syncer: str) -> list[Any]:
         """Return the requests of a syncer that are not in step."""
         statuses = self.process.statuses
-        return [request for request, _ in (*statuses.troubles(), *statuses.pending()) if request.syncer == syncer]
+        return [request for request, _ in statuses.unfinished() if request.syncer == syncer]
 
     async def kill(self) -> None:
         """Let nothing more go out from it, as after SIGKILL; what is under way may still be done."""
@@ -231,17 +231,20 @@ def add(process: Process, config: SyncerConfig, server: Reachable, *, user: str 
 
 
 def configured(tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> SyncerConfig:
-    """Return the configuration for a tenant."""
+    """Return the configuration for a tenant, with what the samples need besides that goes to the host."""
     model = config_model(built_in() if syncers is None else syncers)
     given = {"cluster": tenant.cluster, "host": {"namespace": tenant.home}}
-    to_host = {"sync": {"toHost": _known(model, tenant.options or {})}}
-    return model.model_validate(merged(given, to_host))
+    wanted = sync_of() | {"toHost": tenant.options or {}}
+    return model.model_validate(merged(given, {"sync": _known(model, wanted)}))
 
 
-def _known(model: type[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of those syncers that are there."""
+def _known(model: type[Any], sync: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the options of those syncers that are there, by direction."""
     sections = model.model_validate({"cluster": "x", "host": {"namespace": "y"}}).model_dump(by_alias=True)["sync"]
-    return {name: value for name, value in options.items() if name in sections.get("toHost", {})}
+    return {
+        direction: {name: value for name, value in options.items() if name in sections.get(direction, {})}
+        for direction, options in sync.items()
+    }
 
 
 def utcnow() -> datetime:

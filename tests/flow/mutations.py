@@ -13,7 +13,7 @@ from syncer.api import NameTranslator, Obj, Side
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import crd, event, namespace, node, pod
+from syncer.testing.objects import configmap, crd, event, namespace, node, pod, secret, service
 from syncer.testing.samples import Sample
 
 PREFIX = "vsyncer.dev"
@@ -200,7 +200,7 @@ PODS = Operation(
     after=_running,
 )
 
-#: Tokens are asked for anew, and it is noted when that was.
+#: Tokens are asked for again, and it is noted when that was.
 TOKENS: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
 
 #: A custom resource with a status, and one of which copies are kept.
@@ -287,7 +287,7 @@ TENANT_CRDS = Operation(
     host_key=_of_crd,
     cells=DOWN
     | {
-        ("host", "uid"): repaired("metadata"),  # a CRD is taken over: to make it anew would cost all of its objects
+        ("host", "uid"): repaired("metadata"),  # a CRD is taken over: to create it again would cost all of its objects
         ("virtual", "uid"): repaired("metadata"),
     },
 )
@@ -404,6 +404,30 @@ HOST_NODES = Operation(
 )
 
 
+def _listed(syncer: str, section: str, make: Callable[..., Obj], field: Obj) -> Operation:
+    """The row of a kind of which listed objects of the host appear."""
+    options = {
+        "enabled": True,
+        "mappings": {"byName": {"infra/*": NAMESPACE}},
+        "metadata": {"labels": {"allow": ["tier"]}},
+    }
+    return Operation(
+        syncer,
+        section.lower(),
+        lambda two, name: make(name, namespace="infra", metadata=TIER),
+        _both(field),
+        begins=Side.HOST,
+        sync={"fromHost": {section: options}},
+        host_key=lambda name: f"infra/{name}",
+        cells=UP | {("virtual", "mark"): "without our mark it is the tenant's own, and is left alone"},
+    )
+
+
+_LISTED_SERVICES = _listed("host-services", "services", service, {"spec": {"ports": [{"name": "other", "port": 9}]}})
+SEEN = "the virtual cluster removes its EndpointSlice with it, which is seen at once"
+LISTED_SERVICES = replace(_LISTED_SERVICES, cells={**_LISTED_SERVICES.cells, ("virtual", "missing"): SEEN})
+
+
 def _only_metadata(patch: Obj) -> bool:
     return patch.keys() <= {"metadata"}
 
@@ -459,6 +483,9 @@ SPECIAL = [
     EVENTS,
     NODES,
     HOST_NODES,
+    _listed("host-configmaps", "configMaps", configmap, {"data": {"color": "green"}}),
+    _listed("host-secrets", "secrets", secret, {"data": {"password": "bGVhZA=="}}),
+    LISTED_SERVICES,
     *map(_class, CLASSES),
     PRIORITIES,
 ]

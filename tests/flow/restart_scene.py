@@ -120,6 +120,7 @@ ISSUER: tuple[Obj, Obj] = ({"spec": {"acme": {"server": "bad"}}}, {"spec": {"acm
 CERTIFICATE = custom(CERTIFICATES, "db", spec={"secretName": "db-tls"})
 OPERATORS = {"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}
 NAMED = {"references": {"spec.secretName": "Secret"}, "related": [OPERATORS]}
+LISTED: Mapping[str, Any] = {"mappings": {"byName": {"infra/x": f"{NAMESPACE}/x"}}}
 CRD_OPTIONS = {"enabled": True, "onRemoval": "delete", "names": [GADGETS]}
 
 _SPECIAL = (
@@ -209,6 +210,33 @@ _SPECIAL = (
         ("nodes", "n1"),
         edits=({"spec": {"taints": [UNREACHABLE]}}, {"spec": {"taints": []}}),
         sync={"fromHost": {"nodes": {"enabled": True}}},
+    ),
+    Case(
+        "host-configmaps",
+        ("host-configmaps",),
+        ("configmaps", f"{NAMESPACE}/x"),
+        ("configmaps", "infra/x"),
+        on_host=(configmap("x", namespace="infra"),),
+        edits=DATA,
+        sync={"fromHost": {"configMaps": {"enabled": True, **LISTED}}},
+    ),
+    Case(
+        "host-secrets",
+        ("host-secrets", "secrets"),
+        ("secrets", f"{NAMESPACE}/x"),
+        ("secrets", "infra/x"),
+        on_host=(secret("x", namespace="infra"),),
+        edits=ENCODED,
+        sync={"fromHost": {"secrets": {"enabled": True, **LISTED}}, "toHost": {"secrets": {"all": True}}},
+    ),
+    Case(
+        "host-services",
+        ("host-services", "services", "endpointslices", "pods", "serviceaccounts", "nodes"),
+        ("services", f"{NAMESPACE}/x"),
+        ("services", "infra/x"),
+        on_host=(service("x", namespace="infra"),),
+        edits=({"spec": {"selector": {"app": "other"}}}, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
+        sync={"fromHost": {"services": {"enabled": True, **LISTED}}},
     ),
     Case(
         "tenant-crds",

@@ -13,7 +13,7 @@ from shop_scene import status, the_copy
 from kube_envtest import Rule
 from kube_envtest.apiserver.faults import AFTER, BEFORE
 from syncer.api import annotations_of
-from syncer.engine.controllers.request_status import RequestState
+from syncer.api.reasons import RequestState
 from syncer.testing.objects import configmap, service
 
 MAPS = {"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}

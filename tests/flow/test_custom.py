@@ -18,7 +18,7 @@ from custom_scene import (
 from harness import CLUSTER, HOME, Two, built_in, host_path, play, until, writes
 from sampled import config_model
 
-from syncer.engine.controllers.request_status import RequestState
+from syncer.api.reasons import RequestState
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod_mounting, secret, serviceaccount
 

@@ -4,11 +4,12 @@ happens.
 
 import asyncio
 
+import pytest
 from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, status, there, widget
 from harness import Two, play, until, writes
 
 from syncer.api import labels_of
-from syncer.engine.controllers.request_status import RequestState
+from syncer.api.reasons import RequestState
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 
@@ -226,6 +227,7 @@ def test_changes_between_two_runs_are_noticed_at_the_next_start(two: Two) -> Non
     play(scenario)
 
 
+@pytest.mark.reason("InUse")
 def test_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())

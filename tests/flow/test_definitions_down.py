@@ -4,8 +4,8 @@ from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, 
 from harness import CLUSTER, HOME, Two, play, until, writes
 
 from syncer.api import Obj, Side
+from syncer.api.reasons import RequestState
 from syncer.config import SyncerConfig
-from syncer.engine.controllers.request_status import RequestState
 from syncer.rights.rbac import Subject, manifests, needed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged

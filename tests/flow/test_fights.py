@@ -15,11 +15,11 @@ from small_syncers import Widgets
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Obj, Side
+from syncer.api.reasons import RequestState
 from syncer.clusters.transport import HttpRequest
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.endpoints import measure
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.reconcile.plan import Frozen
 from syncer.observe.control import Control
 from syncer.testing import ApiServer
@@ -105,7 +105,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
             assert writes(two.host)[before:] == []
             status = daemon.status("x")
             assert status
-            assert status.state is RequestState.PENDING
+            assert status.state is RequestState.FROZEN
             assert status.reason.startswith(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )
@@ -256,6 +256,7 @@ def test_recreated_copy_is_not_deleted_for_ever(two: Two) -> None:
                 [parked] = control_api.parked(daemon.process, control_api.selection(daemon.process))
                 assert (parked["class"], parked["key"]) == ("Contended", "shop/x")
                 assert "made by somebody else each time" in parked["reason"]
+                assert control_api.retry(daemon.process, control_api.selection(daemon.process)) == []
 
     play(scenario)
 

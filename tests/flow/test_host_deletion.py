@@ -101,7 +101,7 @@ async def copy_deleted_events(two: Two) -> list[Obj]:
     return events(two, "HostCopyDeleted")
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["gone", "made anew"])
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "replaced"])
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
 def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stopped: bool) -> None:
     async def scenario() -> None:
@@ -133,7 +133,7 @@ def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stop
 
 
 @pytest.mark.parametrize("sees", [False, True], ids=["without the right", "with the right"])
-@pytest.mark.parametrize("how", ["gone", "going", "made anew"])
+@pytest.mark.parametrize("how", ["gone", "going", "replaced"])
 def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: bool) -> None:
     """Whoever uninstalls an operator on the host deletes all copies of its kinds, and means none of the originals."""
     crds = "customresourcedefinitions.apiextensions.k8s.io"
@@ -154,7 +154,7 @@ def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: 
                 two.host.delete(plural, host_path("x"))
             else:
                 two.host.delete(crds, WIDGETS)
-            if how == "made anew":
+            if how == "replaced":
                 two.host.put(crd("widgets"))
             await asyncio.sleep(700)
             if sees or how == "gone":

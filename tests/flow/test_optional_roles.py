@@ -33,7 +33,7 @@ from syncer.api import (
     labels_of,
     skip,
 )
-from syncer.engine.controllers.request_status import RequestState
+from syncer.api.reasons import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret

@@ -10,14 +10,14 @@ from shop_scene import copy_name, forget, many, settled, status, the_copy
 from small_syncers import Widgets, copies
 
 from kube_envtest import Rule
-from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
+from syncer.api import Config, Context, Decision, Index, Indexes, Key, Obj, Refused, Side, Source, dig, key_of, wait
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages import control as control_api
-from syncer.daemon.pages.control import parked, selection
-from syncer.engine.controllers.request_status import RequestState
+from syncer.daemon.pages.control import parked, retry, selection
 from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.observe.control import Control
-from syncer.resources.kinds import SECRETS
+from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import configmap, secret
 
 #: Seconds within which what has become possible is done: two looks with their jitter.
@@ -323,6 +323,33 @@ def test_parked_list_shows_times_tries_and_wakeups_and_allows_a_retry(two: Gated
             assert await control.answer("POST", "/retry", {"kind": "maps", "key": "shop/x"}) == (200, [one])
             assert await until(lambda: "x" in copies(two)) < 0.1
             assert parked(daemon.process, selection(daemon.process)) == []
+
+    play(scenario)
+
+
+class Indexed(Maps, Indexes):
+    """Indexes the ConfigMaps; raises for the one called y."""
+
+    def indexes(self) -> list[Index]:
+        return [Index(Source(Side.VIRTUAL, CONFIG_MAPS), "uses", self.uses)]
+
+    def uses(self, obj: Obj) -> list[str]:
+        """Index an object."""
+        if key_of(obj).name == "y":
+            raise ValueError("a bug of the syncer")
+        return []
+
+
+def test_retry_answers_with_the_requests_that_it_retries(two: Gated) -> None:
+    async def scenario() -> None:
+        two.gate.admission = denied(copy_name("x"))
+        two.virtual.put(configmap("x"))
+        two.virtual.put(configmap("y"))
+        async with settled(two.daemon([Indexed])) as daemon:
+            everything = selection(daemon.process)
+            rows = parked(daemon.process, everything)
+            assert [(row["key"], row["class"]) for row in rows] == [("shop/x", "Denied"), ("shop/y", "Unreadable")]
+            assert [row["key"] for row in retry(daemon.process, everything)] == ["shop/x"]
 
     play(scenario)
 

@@ -40,7 +40,7 @@ def breaker(daemon: Daemon) -> CircuitBreaker:
 
 def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None:
     """Let the virtual API server come back without so many ConfigMaps, some made again; all
-    watches have to list anew.
+    watches have to list again.
     """
     two.virtual.restart(down=down)
     forget(two, without)

@@ -73,7 +73,7 @@ def changed(two: Two, plural: str, name: str = "x") -> bool:
 def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
     status = daemon.status(name, syncer)
     assert status, "it stands as if all was well"
-    assert status.state == "pending"
+    assert status.state == "paused"
     return status.reason
 
 
@@ -180,6 +180,7 @@ def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> N
             [kept] = control_api.parked(daemon.process, control_api.selection(daemon.process))
             assert (kept["class"], kept["key"]) == ("Paused", f"{NAMESPACE}/x")
             assert f"remove the annotation {PAUSED} from the host Service {host_path('x')}" in kept["reason"]
+            assert control_api.retry(daemon.process, control_api.selection(daemon.process)) == []
             assert "keeps: 1" in degraded(daemon.process)[CLUSTER, "services"]
             annotate(two.host, "services", host_path("x"), None)
             assert await until(lambda: two.copy("services", "x") is None) < 1

@@ -38,8 +38,8 @@ from syncer.api import (
     key_of,
     skip,
 )
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret

@@ -10,8 +10,8 @@ from test_rights import role
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
+from syncer.api.reasons import RequestState
 from syncer.clusters.client import SideClient
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import PODS
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod

@@ -347,6 +347,24 @@ def test_changed_configuration_is_followed(world: Secrets) -> None:
     play(scenario)
 
 
+def test_watch_of_a_removed_entry_has_ended_when_all_are_closed(world: Secrets) -> None:
+    none = configured("bank").model_copy(update={"virtual_cluster_secrets": ()})
+
+    async def scenario() -> None:
+        async with world.daemon(none) as (process, _):
+            before = asyncio.all_tasks()
+            clusters_of_secrets = secret_clusters.SecretClusters(process, lambda: None)
+            await clusters_of_secrets.decided(configured("bank"), ())
+            [watch] = asyncio.all_tasks() - before
+            await asyncio.sleep(10)
+            assert not watch.done()
+            await clusters_of_secrets.decided(none, ())
+            await clusters_of_secrets.close()
+            assert watch.done()
+
+    play(scenario)
+
+
 def test_recreated_secret_is_another_virtual_cluster(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))

@@ -9,8 +9,8 @@ from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, host_path, na
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages.status import degraded, hindered, waiting
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import SERVICES
 from syncer.resources.service_addresses import MOST_DRAWS, PLACEHOLDER
 from syncer.resources.services import LOOK_SECONDS
@@ -124,7 +124,7 @@ def test_copy_with_an_address_of_its_own_is_never_replaced(two: Two, kind: str) 
     play(scenario)
 
 
-def test_headless_service_and_mere_name_have_no_address_to_agree_on(two: Two) -> None:
+def test_headless_and_external_name_services_have_no_address_to_agree_on(two: Two) -> None:
     async def scenario() -> None:
         await given(two, Side.VIRTUAL, "less", clusterIP="None")
         await given(two, Side.VIRTUAL, "name", type="ExternalName", externalName="db.example.org")
@@ -180,6 +180,7 @@ def test_address_that_two_virtual_clusters_draw_is_changed_in_one_of_them(two: T
     play(scenario)
 
 
+@pytest.mark.reason("NoFreeAddress")
 def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> None:
     """The host draws none that the virtual API server may give: its range was extended, for one."""
 

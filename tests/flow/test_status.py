@@ -69,7 +69,7 @@ def test_status_lists_paused_syncers_and_unknown_names_in_a_pause(two: Two) -> N
                 "maps": "paused",
                 "services": "ready",
             }
-            assert found["maps"]["pending"] == found["maps"]["mapped"] + 1, "the note came while it was paused"
+            assert found["maps"]["paused"] == found["maps"]["mapped"] + 1, "the note came while it was paused"
             pause(two, "true")
             await daemon.settled()
             assert {row["standing"] for row in (await status(daemon)).values()} == {"paused"}
@@ -141,6 +141,7 @@ def test_object_with_a_failing_index_or_watch_is_reported_until_it_changes(two: 
                 (f"{NAMESPACE}/{name}", "Unreadable", "maps") for name in ("x", "y")
             ]
             assert "raised, as the log says" in rows[0]["reason"]
+            assert control_api.retry(daemon.process, control_api.selection(daemon.process)) == []
             two.virtual.put(configmap("x"))
             two.virtual.delete("configmaps", f"{NAMESPACE}/y")
             await daemon.settled()

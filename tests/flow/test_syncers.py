@@ -35,7 +35,7 @@ from syncer.api import (
     retry,
     wait,
 )
-from syncer.engine.controllers.request_status import RequestState
+from syncer.api.reasons import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service

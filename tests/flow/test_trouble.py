@@ -10,8 +10,8 @@ from harness import ALL, HOME, NAMESPACE, Two, built_in, host_path, play, until,
 
 from kube_envtest import Rule
 from syncer.api import Side
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import RequestState
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
@@ -372,7 +372,7 @@ def test_idle_daemon_sends_only_watches_and_probes(two: Two) -> None:
             await asyncio.sleep(60)
             assert {each.path for each in list(two.host.requests)[sent_before[0] :]} <= PROBES
             assert {each.path for each in list(two.virtual.requests)[sent_before[1] :]} <= PROBES
-            await asyncio.sleep(3000)  # all is listed anew after 54 minutes at the earliest
+            await asyncio.sleep(3000)  # all is listed again after 54 minutes at the earliest
             later = [each for each in list(two.host.requests)[sent_before[0] :] if each.path not in PROBES]
             assert {each.verb for each in later} == {"watch"}
             assert writes(two.virtual, sent_before[1], events=True) == []

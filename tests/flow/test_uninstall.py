@@ -1,11 +1,13 @@
 """An uninstall removes all our objects, and no others, from both sides."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 import pytest
 from crd_scene import CRDS
 from custom_scene import CLUSTER_ISSUERS, define, definition, running, there
 from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace, play, writes
+from rules_scene import configured as configured_sections
 from rules_scene import edit
 from sampled import config_model
 from shop_scene import settled, the_copy, the_original
@@ -37,11 +39,11 @@ from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
 from syncer.config import SyncerConfig
 from syncer.engine.stores.identity import is_claimed
 from syncer.names import PerNamespace
-from syncer.resources.kinds import API_SERVICES, CONFIG_MAPS, SERVICES
+from syncer.resources.kinds import API_SERVICES, CONFIG_MAPS, ENDPOINT_SLICES, SERVICES
 from syncer.resources.metrics_api import OBJECTS
 from syncer.resources.service_addresses import PLACEHOLDER, Note
 from syncer.testing.merge import merged
-from syncer.testing.objects import build, configmap, crd, crd_version, pod, service
+from syncer.testing.objects import build, configmap, crd, crd_version, pod, secret, service
 
 GADGET: Obj = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "mine", "namespace": NAMESPACE}}
 
@@ -140,6 +142,30 @@ def test_objects_that_lead_to_the_metrics_api_are_uninstalled(two: Two) -> None:
         assert report.problems == []
         assert [two.virtual.get(str(resource), str(key).lstrip("/")) for resource, key in OBJECTS] == [None] * 3
         assert {each["metadata"]["name"] for each in two.virtual.objects(str(API_SERVICES))} == {"v1.apps", "v1.odd"}
+
+    play(scenario)
+
+
+def test_shown_objects_of_the_host_are_uninstalled_without_the_tenants_own(two: Two) -> None:
+    async def scenario() -> None:
+        made: Mapping[str, Callable[..., Obj]] = {"configmaps": configmap, "secrets": secret, "services": service}
+        from_host: Obj = {}
+        two.host.put(namespace("infra"))
+        for kind, section in (("configmaps", "configMaps"), ("secrets", "secrets"), ("services", "services")):
+            two.host.put(made[kind]("shown", namespace="infra"))
+            two.virtual.put(merged(made[kind]("forged"), MARKED))
+            entries = {"infra/shown": f"{NAMESPACE}/shown"}
+            from_host[section] = {"enabled": True, "mappings": {"byName": entries}}
+        syncers = (*made, "endpointslices", "host-configmaps", "host-secrets", "host-services")
+        given = configured_sections({"fromHost": from_host}, *syncers)
+        slices = str(ENDPOINT_SLICES)
+        await worked(two, given, lambda: two.original(slices, "shown"))
+        assert all(two.original(kind, "shown") for kind in made)
+        report = await uninstalled(two, given)
+        assert (report.problems, report.left, report.done) == ([], {}, True)
+        assert [kind for kind in (*made, slices) if two.original(kind, "shown")] == []
+        assert [kind for kind in made if two.original(kind, "forged")] == list(made)
+        assert all(two.host.get(kind, "infra/shown") for kind in made)
 
     play(scenario)
 

@@ -10,8 +10,8 @@ from harness import NAMESPACE, Daemon, Two, built_in, play, until
 
 from hack.side_tasks import helped_by
 from syncer.api import Config, Initialize, Live, Mirror, Obj
+from syncer.api.reasons import RequestState
 from syncer.daemon.notices import AGAIN_SECONDS, MOST, Notices
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS
 from syncer.testing.objects import build, pod
 

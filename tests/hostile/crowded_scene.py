@@ -25,7 +25,6 @@ from hack.memory_group import MemoryGroup
 from kube_envtest import ApiServer
 from syncer.api import Key, dig
 from syncer.resources.kinds import CONFIG_MAPS
-from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace, pod
 
 #: The logs that are followed and never read, and the Secrets that lead to API servers with large objects.
@@ -88,7 +87,7 @@ class CrowdedScene:
         self.fleet.settle()
         self.scene.tenant.put(pod("web"))
         copy = self.scene.copied(pod("web"))
-        self.scene.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": {"phase": "Running"}}))
+        self.scene.operator.change(copy, {"spec": {"nodeName": NODE}, "status": {"phase": "Running"}})
 
     def follow_logs(self) -> Sequence[bytes]:
         """Follow the log of a Pod many times without reading, and return how each answer begins."""

@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from hack import loop_steps
 from hack.bench.daemon import SYNCER, Process
 from kube_envtest import ADMIN, ApiServer, BackgroundApiServer, Logged, User
-from syncer.api import Key, NameTranslator, Obj, Resource, key_of
+from syncer.api import Key, NameTranslator, Obj, Resource, key_of, uid_of
 from syncer.names import PerNamespace, SingleNamespace, Unchanged, VclusterCompat
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace, resource_of
@@ -74,9 +74,16 @@ class Server(BackgroundApiServer):
 
     def patch(self, resource: str | Resource, key: str, **parts: Any) -> Obj:
         """Merge parts over an object, which must exist; None removes a field."""
-        found = self.get(resource, key)
-        assert found is not None, f"{resource} {key} is not there"
-        return self.put(merged(found, parts))
+        changed = self.call(partial(_merge_into, resource, key, "", parts))
+        assert changed is not None, f"{resource} {key} is not there"
+        return changed
+
+    def change(self, obj: Obj, parts: Obj) -> Obj | None:
+        """Merge parts over an object as it is now, and return it; None if it is gone.
+
+        This and `patch` are one step of the server: no write of the daemon in between is lost.
+        """
+        return self.call(partial(_merge_into, resource_of(obj), str(key_of(obj)), uid_of(obj), parts))
 
     def requests(self) -> list[Logged]:
         """Return the requests of the daemon."""
@@ -85,6 +92,13 @@ class Server(BackgroundApiServer):
     def count(self) -> int:
         """Return the number of all requests."""
         return self.call(_count)
+
+
+def _merge_into(resource: str | Resource, key: str, uid: str, parts: Obj, server: ApiServer) -> Obj | None:
+    found = server.get(resource, key)
+    if found is None or uid not in ("", uid_of(found)):
+        return None
+    return server.put(merged(found, parts))
 
 
 def _requests(server: ApiServer) -> list[Logged]:

@@ -11,7 +11,6 @@ from hostile_scene import DAEMON, HostileScene, eventually
 
 from kube_envtest import ApiServer, Rule
 from syncer.api import Resource, annotations_of
-from syncer.testing.merge import merged
 from syncer.testing.objects import build, crd, pod
 
 CLASSES = Resource("example.org/v1", "Class", "classes", namespaced=False)
@@ -54,7 +53,7 @@ def test_status_of_a_pod_has_virtual_names(hostile: HostileScene) -> None:
     states = [{"name": "app", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}]
     condition = {"type": "Ready", "status": "False", "message": message, "lastTransitionTime": "2024-01-01T00:00:00Z"}
     status = {"phase": "Pending", "message": message, "conditions": [condition], "containerStatuses": states}
-    hostile.operator.put(merged(copy, {"status": status}))
+    hostile.operator.change(copy, {"status": status})
     found = eventually(
         lambda: (hostile.tenant.get("pods", "shop/web") or {}).get("status", {}).get("containerStatuses"), "it comes up"
     )

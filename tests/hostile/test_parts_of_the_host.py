@@ -11,7 +11,6 @@ from kubelet_client import OF_CONTAINERS, UPGRADE, KubeletClient, ReviewingServe
 
 from kube_envtest import ApiServer, Rule
 from syncer.api import Marks, Obj, dig
-from syncer.testing.merge import merged
 from syncer.testing.objects import pod
 
 NODE = "node-1"
@@ -51,7 +50,9 @@ class RelayScene(HostileScene):
             "ephemeralContainers": [{"name": DEBUGGER, "image": "tools"}],
             "volumes": [*spec.get("volumes", ()), {"name": TOKEN, "emptyDir": {}}],
         }
-        return self.operator.put(merged(copy, {"spec": parts, "status": {"phase": "Running"}}))
+        running = self.operator.change(copy, {"spec": parts, "status": {"phase": "Running"}})
+        assert running
+        return running
 
     def port(self, node: str = NODE) -> int:
         """Return the port of a virtual Node's kubelet; 0 if there is none."""

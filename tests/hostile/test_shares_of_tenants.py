@@ -10,7 +10,6 @@ from kubelet_client import KubeletClient
 
 from syncer.api import Marks, Obj, annotations_of, dig, labels_of
 from syncer.resources.kinds import ENDPOINT_SLICES, NETWORK_POLICIES
-from syncer.testing.merge import merged
 from syncer.testing.objects import build, endpointslice, namespace, pod, serviceaccount
 
 #: The most copies of a kind, host namespaces, or kubelet ports, of which one may have three quarters beside others.
@@ -78,7 +77,7 @@ def test_virtual_cluster_takes_no_kubelet_ports_that_others_may_have(hostile: Ho
         greedy = [hostile.tenant.put(pod(f"greedy-{number}")) for number in range(2 * MOST)]
         for each in greedy:
             copy = hostile.copied(each)
-            hostile.operator.put(merged(copy, {"spec": {"nodeName": each["metadata"]["name"]}}))
+            hostile.operator.change(copy, {"spec": {"nodeName": each["metadata"]["name"]}})
         path = "status.daemonEndpoints.kubeletEndpoint.Port"
 
         def ports() -> set[int]:

@@ -17,7 +17,7 @@ NODE = "n1"
 
 
 @pytest.mark.translators("single-namespace", reason="a relay costs the same with any of them")
-def test_unread_logs_take_the_memory_of_nobody_else(hostile: HostileScene) -> None:
+def test_unread_logs_take_no_memory_of_other_tenants(hostile: HostileScene) -> None:
     hostile.operator.call(with_logs)
     hostile.start(command=hostile.limited(LIMIT), kubelet=KubeletClient().section(1))
     web = pod("web")

@@ -254,7 +254,7 @@ def test_crd_that_a_tenant_deletes_is_recreated(tenant: Scene) -> None:
     tenant.virtual.create(widget(crd, "one", namespace))
     tenant.copied("Widget", Key(namespace, "one"))
     tenant.virtual.delete(CRD, named(crd))
-    shown(tenant, crd, lambda each: uid_of(each) != uid_of(first), "is made anew")
+    shown(tenant, crd, lambda each: uid_of(each) != uid_of(first), "is created again")
     tenant.gone("Widget", Key(namespace, "one"))  # the tenant has deleted it with its CRD
     tenant.virtual.serves(crd)
     tenant.virtual.create(widget(crd, "two", namespace))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
-from harness import CLUSTER, HOME
+from harness import CLUSTER, HOME, NAMESPACE
 from sampled import define
 from sieve_workload import (
     Act,
@@ -32,6 +32,7 @@ from syncer.names import PerNamespace
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     configmap,
+    endpointslice,
     ingress,
     namespace,
     pod_mounting,
@@ -228,6 +229,74 @@ def classes() -> Workload:
             lose,
             both(*(drop_host(str(row.resource), "fast") for row in CLASSES)),
             both(*(on_host(row.named("fast")) for row in CLASSES)),
+        ),
+        shown=shown,
+    )
+
+
+def listed() -> Workload:
+    """A listed ConfigMap and Secret of the host, with the copy of one for the tenant's Pods."""
+    kind, host_key = "configmaps", "infra/x"
+    options = {"enabled": True, "mappings": {"byName": {host_key: f"{NAMESPACE}/x"}}}
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        found = two.host.get("secrets" if virtual["kind"] == "Secret" else kind, host_key)
+        return found is not None and found.get("type") == virtual.get("type")
+
+    return Workload(
+        "listed",
+        configured(
+            "configmaps",
+            "host-configmaps",
+            "host-secrets",
+            toHost={"configMaps": ALL},
+            fromHost={"configMaps": options, "secrets": options},
+        ),
+        (
+            both(on_host(configmap("x", namespace="infra")), on_host(secret("x", namespace="infra"))),
+            edit_host(kind, host_key, {"data": {"color": "red"}}),
+            both(
+                edit(kind, "x", {"data": {"color": "white", "more": "1"}}),
+                edit("secrets", "x", {"data": {"password": "bGVhZA=="}}),
+            ),
+            drop(kind, "x"),
+            edit_copy(kind, "x", {"data": {"color": "green"}}),
+            both(drop_copy(kind, "x"), edit_host(kind, host_key, {"data": {"size": "1"}})),
+            both(drop_host(kind, host_key), drop_host("secrets", host_key)),
+            both(
+                on_host(configmap("x", namespace="infra")),
+                on_host(secret("x", namespace="infra", type="example.org/key")),
+            ),
+        ),
+        shown=shown,
+    )
+
+
+def listed_services() -> Workload:
+    """A listed Service of the host, with the endpoints of its Pods."""
+    kind, host_key, slices = "services", "infra/x", "endpointslices.discovery.k8s.io"
+    of_host: Obj = endpointslice("x-1", service="x", namespace="infra")
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        return two.host.get(kind, host_key) is not None
+
+    return Workload(
+        "listed-services",
+        configured(
+            "host-services",
+            fromHost={"services": {"enabled": True, "mappings": {"byName": {host_key: f"{NAMESPACE}/x"}}}},
+        ),
+        (
+            on_host(service("x", namespace="infra")),
+            on_host(of_host),
+            edit_host(kind, host_key, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
+            edit(kind, "x", {"spec": {"selector": {"app": "mine"}}}),
+            edit(slices, "x", {"endpoints": []}),
+            drop(slices, "x"),
+            both(drop(kind, "x"), drop_host(slices, "infra/x-1")),
+            on_host(of_host),
+            drop_host(kind, host_key),
+            on_host(service("x", namespace="infra", spec={"clusterIP": "None"})),
         ),
         shown=shown,
     )

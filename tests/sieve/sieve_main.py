@@ -48,6 +48,8 @@ def workloads() -> Mapping[str, Workload]:
         sieve_kinds.services,
         sieve_kinds.addresses,
         sieve_kinds.classes,
+        sieve_kinds.listed,
+        sieve_kinds.listed_services,
         sieve_kinds.priorities,
         sieve_kinds.ingresses,
         sieve_kinds.serviceaccounts,

@@ -16,7 +16,7 @@ from syncer.testing import ApiServer
 #: Who the daemon is on both sides; everybody else is the script or somebody on the host.
 DAEMON = "daemon"
 
-#: How an event is kept from the daemon: it lists anew at once, goes on after it, or sees it as one with the next.
+#: How an event is kept from the daemon: it lists again at once, goes on after it, or sees it as one with the next.
 How = Literal["relist", "resume", "merge"]
 
 decode = msgspec.json.decode

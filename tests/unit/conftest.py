@@ -1,4 +1,4 @@
-"""Plugin packages in a temporary folder, as real distributions; logging as it was after each test."""
+"""Plugin packages in a temporary folder, as real distributions."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,16 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from syncer.observe import logs
-
 Install = Callable[..., None]
-
-
-@pytest.fixture(autouse=True)
-def logging_restored() -> Iterator[None]:
-    """Configure logging by default again: commands configure it for their process."""
-    yield
-    logs.configure()
 
 
 @pytest.fixture

@@ -246,7 +246,7 @@ FOREIGN = obj("vc-ns", HOST_KEY.name)
         (DownOrStand, FROM_HERE, FOREIGN, "fake_sync"),
         (UpOrStand, None, None, "fake_sync_up"),
         (UpOrStand, FROM_HERE, None, "fake_sync"),
-        (UpOrStand, obj(), None, "the host object is gone"),
+        (UpOrStand, obj(), None, "no host object appears as this one"),
         (UpOrStand, None, obj("vc-ns"), "it is there"),
         (UpOrStand, FROM_HERE, obj("vc-ns"), "it is there"),
     ],
@@ -280,3 +280,12 @@ def test_roles_are_checked_by_directions_alone() -> None:
         if ROLES & {getattr(each, "id", "") for each in ast.walk(node.args[1])}
     ]
     assert found == [], "ask the syncer's direction"
+
+
+@pytest.mark.reason("SyncsNothing")
+def test_syncer_without_a_direction_skips_whatever_it_is_asked() -> None:
+    ctx: Any = None
+    nowhere = Nowhere(Syncer())
+    assert nowhere.answer(ctx, Key("shop", "a"), virtual=None, host=None) == nowhere.call_role(
+        ctx, Key("shop", "a"), virtual=None, host=None
+    )

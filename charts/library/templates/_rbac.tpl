@@ -21,7 +21,7 @@
 {{- range $row := $rights.rows -}}
 {{- $places := list (printf "cluster/%s" $name) -}}
 {{- if eq $given.side "host" -}}
-{{- $places = include "syncer.rbac.places" (dict "row" $row "rows" $rights.rows "places" (ternary (list $at) list $rights.fixed)) | fromJsonArray -}}
+{{- $places = include "syncer.rbac.places" (dict "row" $row "places" (ternary (list $at) list $rights.fixed)) | fromJsonArray -}}
 {{- end -}}
 {{- range $place := $places -}}
 {{- $wide := hasPrefix "cluster/" $place -}}
@@ -167,11 +167,51 @@
 {{- end -}}
 {{- end -}}
 {{- $items := include "syncer.rbac.list" $rights | fromJsonArray -}}
+{{- range $kind := list "configMaps" "secrets" "services" -}}
+{{- $section := printf "sync.fromHost.%s" $kind -}}
+{{- if get $options (printf "%s.enabled" $section) -}}
+{{- $hosts := keys (get $options (printf "%s.mappings.byName" $section)) -}}
+{{- if and $hosts (eq $kind "services") -}}
+{{- /* The slices of a Service have names that its host chooses. */ -}}
+{{- $namespaces := list -}}
+{{- range $hosts | sortAlpha -}}{{- $namespaces = append $namespaces (first (splitList "/" .)) -}}{{- end -}}
+{{- $items = append $items (include "syncer.rbac.right" (list "host" "discovery.k8s.io" "endpointslices" true (uniq $namespaces) "get" "list" "watch") | fromJson) -}}
+{{- end -}}
+{{- $items = concat $items (include "syncer.rbac.listed" (dict "resource" (lower $kind) "keys" $hosts) | fromJsonArray) -}}
+{{- end -}}
+{{- end -}}
 {{- $service := get $options "networking.apiServer.service" -}}
 {{- if and $service (get $options "sync.toHost.pods.enabled") -}}
 {{- $key := splitList "/" $service -}}
 {{- $right := include "syncer.rbac.right" (list "host" "" "services" true (list (first $key)) "get") | fromJson -}}
 {{- $items = append $items (set $right "names" (list (last $key))) -}}
+{{- end -}}
+{{- toJson $items -}}
+{{- end -}}
+
+{{/* Rights to read objects of the host: of a "resource", by their "keys" as namespace/name, where * stands for all names. */}}
+{{- define "syncer.rbac.listed" -}}
+{{- $resource := .resource -}}
+{{- $whole := list -}}
+{{- $names := dict -}}
+{{- range .keys | sortAlpha -}}
+{{- $key := splitList "/" . -}}
+{{- $namespace := first $key -}}
+{{- if eq (last $key) "*" -}}
+{{- $whole = append $whole $namespace -}}
+{{- else -}}
+{{- $_ := set $names $namespace (append (default list (get $names $namespace)) (last $key)) -}}
+{{- end -}}
+{{- end -}}
+{{- $items := list -}}
+{{- if $whole -}}
+{{- $items = append $items (include "syncer.rbac.right" (list "host" "" $resource true $whole "get" "list" "watch") | fromJson) -}}
+{{- end -}}
+{{- range $namespace, $found := $names -}}
+{{- if not (has $namespace $whole) -}}
+{{- $right := include "syncer.rbac.right" (list "host" "" $resource true (list $namespace) "get" "list" "watch") | fromJson -}}
+{{- $items = append $items (set $right "names" $found) -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $items -}}
 {{- end -}}
@@ -346,8 +386,7 @@
 {{- toJson $rights -}}
 {{- end -}}
 
-{{/* The roles on the host that a right belongs in: lease, namespace/NAMESPACE, or cluster/. A resource in several namespaces
-     is watched by a single request, which names none of them. */}}
+{{/* The roles on the host that a right belongs in: lease, namespace/NAMESPACE, or cluster/. */}}
 {{- define "syncer.rbac.places" -}}
 {{- $row := .row -}}
 {{- $places := .places -}}
@@ -356,17 +395,8 @@
 {{- else -}}
 {{- $own := $row.namespaces -}}
 {{- if not $own -}}{{- $own = $places -}}{{- end -}}
-{{- $all := $own -}}
-{{- $named := false -}}
-{{- if has "watch" $row.verbs -}}
-{{- range .rows -}}
-{{- if and (eq .group $row.group) (eq .resource $row.resource) (has "watch" .verbs) -}}
-{{- if .namespaces -}}{{- $named = true -}}{{- $all = concat $all .namespaces -}}{{- else -}}{{- $all = concat $all $places -}}{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
 {{- $reads := and (empty $row.group) (eq $row.resource "namespaces") (eq (join "," $row.verbs) "get") (not (empty $places)) -}}
-{{- if or (and (not $row.namespaced) (not $reads)) (empty $own) (and $named (gt (len (uniq $all)) 1)) -}}
+{{- if or (and (not $row.namespaced) (not $reads)) (empty $own) -}}
 {{- list "cluster/" | toJson -}}
 {{- else -}}
 {{- $found := list -}}

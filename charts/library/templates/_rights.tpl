@@ -13,6 +13,8 @@
   "names.translator": "single-namespace",
   "networking.apiServer.service": "",
   "sync.fake.nodes.enabled": true,
+  "sync.fromHost.configMaps.enabled": false,
+  "sync.fromHost.configMaps.mappings.byName": {},
   "sync.fromHost.customResourceDefinitions.allow": ["*"],
   "sync.fromHost.customResourceDefinitions.enabled": false,
   "sync.fromHost.customResourceDefinitions.onRemoval": "retain",
@@ -21,6 +23,10 @@
   "sync.fromHost.nodes.enabled": false,
   "sync.fromHost.priorityClasses.enabled": false,
   "sync.fromHost.runtimeClasses.enabled": false,
+  "sync.fromHost.secrets.enabled": false,
+  "sync.fromHost.secrets.mappings.byName": {},
+  "sync.fromHost.services.enabled": false,
+  "sync.fromHost.services.mappings.byName": {},
   "sync.fromHost.storageClasses.enabled": false,
   "sync.fromHost.volumeAttributesClasses.enabled": false,
   "sync.toHost.configMaps.enabled": true,
@@ -70,7 +76,10 @@
   "sync.toHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.toHost.endpointSlices": {"kind": "EndpointSlice", "group": "discovery.k8s.io", "plural": "endpointslices", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.events": {"kind": "Event", "group": "", "plural": "events", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.nodes": {"kind": "Node", "group": "", "plural": "nodes", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.ingressClasses": {"kind": "IngressClass", "group": "networking.k8s.io", "plural": "ingressclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.toHost.ingresses": {"kind": "Ingress", "group": "networking.k8s.io", "plural": "ingresses", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": ["sync.toHost.secrets", "sync.toHost.services"]},
   "sync.toHost.namespaces": {"kind": "Namespace", "group": "", "plural": "namespaces", "namespaced": false, "syncs": true, "translators": ["per-namespace", "unchanged"], "authorityTakes": []},
@@ -159,6 +168,9 @@
 - {"side": "virtual", "group": "", "resource": "nodes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
 - {"side": "virtual", "group": "", "resource": "pods", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
 {{- end }}
+{{- if get . "sync.fromHost.configMaps.enabled" }}
+- {"side": "virtual", "group": "", "resource": "configmaps", "namespaced": true, "names": [], "verbs": ["delete", "patch"]}
+{{- end }}
 {{- if get . "sync.fromHost.customResourceDefinitions.enabled" }}
 - {"side": "host", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
 - {"side": "virtual", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
@@ -185,6 +197,13 @@
 {{- if get . "sync.fromHost.runtimeClasses.enabled" }}
 - {"side": "host", "group": "node.k8s.io", "resource": "runtimeclasses", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
 - {"side": "virtual", "group": "node.k8s.io", "resource": "runtimeclasses", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+{{- end }}
+{{- if get . "sync.fromHost.secrets.enabled" }}
+- {"side": "virtual", "group": "", "resource": "secrets", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+{{- end }}
+{{- if get . "sync.fromHost.services.enabled" }}
+- {"side": "virtual", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+- {"side": "virtual", "group": "discovery.k8s.io", "resource": "endpointslices", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 {{- end }}
 {{- if get . "sync.fromHost.storageClasses.enabled" }}
 - {"side": "host", "group": "storage.k8s.io", "resource": "storageclasses", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}

@@ -201,17 +201,20 @@ class SecretClusters:
         self._changed = changed
         self._caches: dict[_Stream, ClusterInformer] = {}
         self._reflecting: dict[_Stream, asyncio.Task[None]] = {}
+        #: The cancelled tasks of earlier streams, until they have ended.
+        self._ending: set[asyncio.Task[None]] = set()
         self._known: dict[Key, _KnownSecret] = {}
 
     async def close(self) -> None:
-        """End all watches."""
+        """End all watches, and wait until they have ended."""
         for task in self._reflecting.values():
             task.cancel()
-        await asyncio.gather(*self._reflecting.values(), return_exceptions=True)
+        tasks = (*self._reflecting.values(), *self._ending)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _follow(self, config: SyncerConfig) -> Sequence[ClusterInformer]:
         """Watch the Secrets of each entry of a configuration, in one stream for each namespace and
-        selector. Return the caches of the entries.
+        selector, and end the streams of no entry. Return the caches of the entries.
         """
         mark = Marks(config.marks.prefix).cluster
         entries = config.virtual_cluster_secrets
@@ -220,7 +223,10 @@ class SecretClusters:
 
         for stream in self._caches.keys() - wanted:
             del self._caches[stream]
-            self._reflecting.pop(stream).cancel()
+            task = self._reflecting.pop(stream)
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
         for stream in wanted - self._caches.keys():
             self._caches[stream] = self._watched(stream)
         return [self._caches[stream] for stream in streams]

@@ -5,19 +5,26 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
+from syncer.api import selectors
 from syncer.api.errors import Refused
-from syncer.api.objects import Key, SyncRequest
+from syncer.api.objects import Key, Obj, SyncRequest
+from syncer.api.reasons import UNREADABLE, RequestState
+from syncer.daemon.pages.explain import explained, find, waiting_syncers
+from syncer.daemon.pages.listing import STATES, ListPage, ObjectFilter, page
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState, RequestStatus
+from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.reconciler import cannot_be_read
 from syncer.observe.control import Control
 from syncer.translate.times import written
+
+#: The states of requests that only a person ends.
+_HELD = (RequestState.PENDING, RequestState.PAUSED, RequestState.FROZEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +95,12 @@ def _names(controller: BoundSyncer) -> Iterable[str]:
 
 
 def parked(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
-    """Return the parked requests of a selection, the longest parked first."""
-    found = sorted(_parked(process, chosen), key=_age)
-    parked = [_shown(process, request, status) for request, status in found]
-    return [*parked, *_waiting(process, chosen), *_unreadable(process, chosen)]
+    """Return the parked requests of a selection, the longest parked first.
+
+    After them come those that only a person ends, and the objects that can't be read.
+    """
+    rows = [_shown(process, *each) for each in _parked_requests(process, chosen)]
+    return [*rows, *_waiting(process, chosen), *_unreadable(process, chosen)]
 
 
 def _age(found: tuple[SyncRequest, RequestStatus]) -> tuple[float, str, Key]:
@@ -114,7 +123,8 @@ def _waiting(process: Process, chosen: CommandSelection) -> Iterator[dict[str, A
             classes[request] = "Paused"
         for request, kind in classes.items():
             status = process.statuses.of(request)
-            if status is not None and status.state is RequestState.PENDING and chosen.has(request):
+            is_held = status is not None and status.state in _HELD
+            if status is not None and is_held and chosen.has(request):
                 yield {**_shown(process, request, status), "class": kind}
 
 
@@ -139,8 +149,11 @@ def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str
                         "key": str(key),
                         **_times(process, since[key]),
                         "tried": 0,
+                        "state": RequestState.PARKED.value,
                         "class": "Unreadable",
+                        "code": UNREADABLE.name,
                         "reason": text,
+                        "wayOut": "",
                         "wakes": ["a change of the object"],
                         "nextTry": None,
                     }
@@ -179,20 +192,27 @@ def _lost(process: Process, cluster: str) -> str:
 
 
 def retry(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
-    """Retry the parked requests of a selection now, and return them like :func:`parked`."""
-    found = parked(process, chosen)
-    for request, _ in list(_parked(process, chosen)):
+    """Retry the parked requests of a selection now, and return them like :func:`parked`.
+
+    The others that :func:`parked` returns aren't retried, and so not returned.
+    """
+    found = _parked_requests(process, chosen)
+    rows = [_shown(process, *each) for each in found]
+    for request, _ in found:
         process.queue.add(request)
-    return found
+    return rows
 
 
-def _parked(
+def _parked_requests(
     process: Process,
     chosen: CommandSelection,
-) -> Iterator[tuple[SyncRequest, RequestStatus]]:
+) -> Sequence[tuple[SyncRequest, RequestStatus]]:
+    """Return the parked requests of a selection, the longest parked first."""
+    found = []
     for request, status in process.statuses.troubles():
         if status.state is RequestState.PARKED and chosen.has(request):
-            yield request, status
+            found.append((request, status))
+    return sorted(found, key=_age)
 
 
 def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dict[str, Any]:
@@ -204,11 +224,74 @@ def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dic
         "key": str(request.key),
         **_times(process, status.since),
         "tried": status.tried,
+        "state": status.state.value,
         "class": status.error,
+        "code": status.reason.code.name,
         "reason": status.reason,
+        "wayOut": status.reason.way_out,
         "wakes": ["a change of the object or its copy", *process.workers.wakeups.reasons(request)],
         "nextTry": round(due - now),
     }
+
+
+async def explain(process: Process, *, cluster: str, kind: str, key: str) -> list[dict[str, Any]]:
+    """Return the explanations of an object, by its name on either side: one for each syncer of the
+    kind that knows it, or those of an object that isn't there.
+
+    Raises:
+        Refused: No virtual cluster or synced kind has this name.
+    """
+    pairs = selection(process, cluster=cluster).pairs
+    wanted = Key.parse(key)
+    waiting = list(waiting_syncers(process, pairs, kind, wanted))
+    waits_in = {each["cluster"] for each in waiting}
+    begun = [pair for pair in pairs if pair.name not in waits_in]
+    try:
+        names = _syncers(begun, kind)
+    except Refused:
+        if not waiting:
+            raise
+        return waiting
+    absent: list[tuple[ClusterPair, BoundSyncer, SyncRequest]] = []
+    found: list[tuple[ClusterPair, BoundSyncer, SyncRequest]] = []
+    for pair in begun:
+        for name in sorted(names & pair.controllers.keys()):
+            controller = pair.controllers[name]
+            request = find(controller, wanted)
+            if request is not None:
+                found.append((pair, controller, request))
+            else:
+                absent.append((pair, controller, controller.request(wanted)))
+    rows = [await explained(process, *each) for each in found or absent]
+    return [*rows, *waiting]
+
+
+async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
+    """Return a page of the list that a query asks for.
+
+    Raises:
+        Refused: No virtual cluster, synced kind or state has this name.
+    """
+    kind = str(given.get("kind") or "")
+    chosen = selection(process, cluster=str(given.get("cluster") or ""), kinds=(kind,))
+    states = str(given.get("states") or ",".join(STATES)).split(",")
+    for state in states:
+        if state not in STATES:
+            raise Refused(f"there is no state {state!r}; there are {', '.join(STATES)}")
+    wanted = ObjectFilter(
+        states,
+        namespace=str(given.get("namespace") or ""),
+        selector=_selector(str(given.get("selector") or "")),
+    )
+    begin = str(given.get("begin") or "")
+    return await page(process, chosen.pairs, chosen.syncers, wanted, begin=begin)
+
+
+def _selector(text: str) -> Obj | None:
+    try:
+        return selectors.parsed(text) if text else None
+    except ValueError as error:
+        raise Refused(str(error)) from None
 
 
 def thaw(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
@@ -254,6 +337,14 @@ def add(control: Control, process: Process) -> None:
     async def answer_parked(given: Mapping[str, Any]) -> Any:
         return parked(process, objects(given))
 
+    async def answer_explain(given: Mapping[str, Any]) -> Any:
+        cluster = str(given.get("cluster") or "")
+        kind = str(given.get("kind") or "")
+        return await explain(process, cluster=cluster, kind=kind, key=str(given.get("key") or ""))
+
+    async def answer_list(given: Mapping[str, Any]) -> Any:
+        return asdict(await listed(process, given))
+
     async def answer_retry(given: Mapping[str, Any]) -> Any:
         return retry(process, objects(given))
 
@@ -294,6 +385,8 @@ def add(control: Control, process: Process) -> None:
     control.add("GET", "/clusters", answer_clusters)
     control.add("GET", "/status", answer_status)
     control.add("GET", "/parked", answer_parked)
+    control.add("GET", "/explain", answer_explain)
+    control.add("GET", "/list", answer_list)
     control.add("POST", "/retry", answer_retry)
     control.add("POST", "/thaw", answer_thaw)
     control.add("GET", "/patrol", answer_patrol)

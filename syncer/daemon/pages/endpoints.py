@@ -194,6 +194,7 @@ def measure(
     ask("controller_runtime_active_workers", partial(_active, process))
     ask("controller_runtime_max_concurrent_reconciles", workers)
     ask("syncer_objects", partial(status.states, process))
+    ask("syncer_reasons", process.statuses.count_reasons)
     ask("syncer_parked", process.statuses.parked)
     ask("syncer_mappings", partial(status.mappings, process))
     ask("syncer_collisions", partial(status.collisions, process))
@@ -289,11 +290,13 @@ def _connections(process: Process) -> Mapping[tuple[str, ...], Connection]:
 
 
 def _watched(pair: ClusterPair) -> Readings:
-    """Return whether each cache has a watch, by side and resource."""
-    return {
-        (side.value, str(resource)): float(reflector.state is ReflectorState.WATCHING)
-        for (side, resource), reflector in list(pair.reflectors.items())
-    }
+    """Return whether each resource of a side has its watches, by side and resource."""
+    found: dict[tuple[str, ...], float] = {}
+    for (side, resource, *_part), reflector in list(pair.reflectors.items()):
+        labels = (side.value, str(resource))
+        is_watched = float(reflector.state is ReflectorState.WATCHING)
+        found[labels] = min(found.get(labels, 1.0), is_watched)
+    return found
 
 
 def _by_cluster(process: Process, read: Callable[[ClusterPair], Readings]) -> Readings:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
-from syncer.api.objects import Key
+from syncer.api.objects import Key, annotations_of
+from syncer.api.reasons import RequestState
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import LOOK, ServedCluster
 from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.stores.informers import SideInformer
+from syncer.resources.custom.contents import MADE_FOR
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
@@ -72,7 +73,7 @@ def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set
     """Return why a syncer can't read its stores, or objects in them."""
     reasons = set[str]()
     for store in controller.stores:
-        reflector = pair.reflectors.get((store.side, store.resource))
+        reflector = pair.reflectors.get(store.store_key)
         if reflector is not None and reflector.error is not None:
             reasons.add(str(reflector.error) if details else type(reflector.error).__name__)
         if why := unreadable(store):
@@ -272,16 +273,20 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
         return None
     makers = [each for each in list(pair.controllers.values()) if _made(each) is made]
     others = [each for each in makers if each is not controller]
-    if not others and pair.informers.is_marked(made.side, made.resource):
+    if not others and pair.informers.is_marked(made):
         return len(made)
     if controller.direction.goes_down:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
         return sum(controller.host_key(key) in made for key in list(virtual))
     settings = pair.settings
+    note = f"{settings.marks.prefix}/{MADE_FOR}"
     number = 0
     for key in list(made.keys()):
-        obj = made.get(key)
-        if obj is not None and settings.marks.is_from_here(obj, cluster=settings.identity):
+        shown = made.outline(key)
+        if shown is None or not settings.marks.is_from_here(shown, cluster=settings.identity):
+            continue
+        made_for = annotations_of(shown).get(note, controller.name)
+        if made_for == controller.name:
             number += 1
     return number
 

@@ -17,7 +17,8 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
-from syncer.resources.custom.related import MADE_FOR
+from syncer.resources.custom.contents import MADE_FOR
+from syncer.resources.host_objects import HostObjectSyncer
 from syncer.resources.kinds import NAMESPACES, PODS
 from syncer.resources.metrics_api import OBJECTS as METRICS_OBJECTS
 from syncer.resources.namespaces import GIVEN
@@ -78,7 +79,8 @@ class Recognition:
     settings: Settings
     #: Host kinds, each with the virtual kinds that its objects may be copies of, or are made for.
     copies: Mapping[str, Sequence[Resource]]
-    #: Virtual kinds whose marked objects were all made by us.
+    #: Virtual kinds whose marked objects were all made by us. ConfigMaps, Secrets and Services
+    #: aren't among them: the tenant has some, too, and ours have a note of what made them.
     shown: frozenset[str]
     #: Virtual kinds that have copies.
     copied: frozenset[str]
@@ -98,7 +100,8 @@ class Recognition:
             if direction.goes_down:
                 copies[str(syncer.host_resource)].append(syncer.resource)
                 copied.add(str(syncer.resource))
-            if direction.comes_up or direction.fakes:
+            makes_all_marked = direction.comes_up and not isinstance(syncer, HostObjectSyncer)
+            if makes_all_marked or direction.fakes:
                 shown.add(str(syncer.resource))
         for resource in GIVEN:
             copies[str(resource)].append(NAMESPACES)

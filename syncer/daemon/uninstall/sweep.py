@@ -151,7 +151,7 @@ class Sweep:
         await self._strip(item, annotations=self._lister.known.notes.intersection(item.annotations))
 
     async def _give_back(self, item: Item, live: Obj | None) -> None:
-        """Give a virtual Service its address again if it is a mere name while that changes."""
+        """Give a virtual Service its address again if it is an ExternalName while that changes."""
         marks = self._lister.known.marks
         cluster = self._lister.clusters[item.side]
         service = live or await cluster.get(item.resource, item.key)

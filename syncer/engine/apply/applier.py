@@ -17,11 +17,11 @@ from syncer.api.errors import (
     SyncerError,
 )
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Side, key_of, labels_of, uid_of
 from syncer.cache.assumed import WriteInProgress
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
-from syncer.directions import collision
+from syncer.directions import collision, resources_of
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -38,7 +38,7 @@ from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
 from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
-from syncer.engine.stores.informers import Informers
+from syncer.engine.stores.informers import Informers, SideInformer
 
 #: How often a write is planned again because of its own calls: first create, then status.
 ROUNDS = 3
@@ -153,7 +153,7 @@ class Applier:
         made = 0
         write = planned.write
         results = plan.results
-        if planned is not plan.writes[0] and self._has_changed(planned):
+        if planned is not plan.writes[0] and self._has_changed(plan.observed.controller, planned):
             # An earlier write of this plan has changed the object, or another client.
             planned = plan.again(write)
         for _ in range(ROUNDS):
@@ -169,6 +169,7 @@ class Applier:
                         learn(planned, call, answer)
                 if answer.changed:
                     recorder.wrote(write.side, call.kind)
+                    self._show_others(plan.observed.controller, planned, answer)
                 else:
                     recorder.futile(write.side)
 
@@ -194,6 +195,14 @@ class Applier:
             recorder.warned(write.warning)
         return made
 
+    def _show_others(
+        self, controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer
+    ) -> None:
+        """Notify other syncers of what one has brought up: it may be theirs to copy."""
+        if controller.direction.comes_up and answer.obj is not None:
+            store = self.informers.at(*planned.ref)
+            store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
+
     async def _note(
         self,
         plan: Plan,
@@ -203,17 +212,17 @@ class Applier:
     ) -> int:
         """Set the annotations that follow from an accepted merge. Return the number of calls."""
         ref = merged.ref
-        live = self.informers.store(ref.side, ref.resource).get(ref.key)
+        live = self._store(plan.observed.controller, ref).get(ref.key)
         if live is None:
             return 0
         metadata = {**live["metadata"], "annotations": dict(annotations(live))}
         note = Write(ref.side, Verb.NOTE, {**live, "metadata": metadata})
         return await self._write(plan, plan.again(note), recorder)
 
-    def _has_changed(self, planned: PlannedWrite) -> bool:
+    def _has_changed(self, controller: BoundSyncer, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
         ref = planned.ref
-        entry = self.informers.store(ref.side, ref.resource).entry(ref.key)
+        entry = self._store(controller, ref).entry(ref.key)
         live = planned.live
         if entry is None or live is None:
             return (entry is None) is not (live is None)
@@ -221,6 +230,19 @@ class Applier:
 
     def _cluster(self, side: Side) -> SideClient:
         return self.virtual if side is Side.VIRTUAL else self.host
+
+    def _store(self, controller: BoundSyncer, ref: ObjectRef) -> SideInformer:
+        """Return the store of an object; of the syncer's own kind, the one that it decides by.
+
+        The part of another syncer may contain the object's key, too.
+        """
+        own = dict(zip(Side, resources_of(controller.syncer), strict=False))
+        store = None
+        if own.get(ref.side) == ref.resource:
+            store = controller.store(ref.side, ref.key)
+        if store is None:
+            store = self.informers.at(*ref)
+        return store
 
     async def _send(
         self, controller: BoundSyncer, planned: PlannedWrite, call: Call
@@ -232,7 +254,7 @@ class Applier:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
         body = call.body
-        store = self.informers.store(side, resource)
+        store = self._store(controller, planned.ref)
         with store.writing(key) as writing:
             try:
                 if write.precondition is not None and call.kind is not Operation.DELETE:
@@ -243,35 +265,35 @@ class Applier:
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:
-                        changed = await self._delete(controller, cluster, resource, write, writing)
+                        changed = await self._delete(controller, store, write, writing)
                         return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
                         return ServerAnswer(call, None, True)
                     case _:
                         subresource = write.subresource
-                        return await self._patch(cluster, resource, key, call, writing, subresource)
+                        return await self._patch(store, key, call, writing, subresource)
             except (Conflict, AlreadyExists, NotFound) as error:
-                await self._refresh(cluster, resource, key, writing)
+                await self._refresh(store, key, writing)
                 if write.subresource and isinstance(error, NotFound) and store.entry(key):
                     why = f"the host doesn't serve {resource.plural}/{write.subresource}"
                     message = f"{why}; a newer version of Kubernetes may"
                     raise Refused(message, reason="SyncFailed") from error
                 raise
             except Invalid as error:
-                await self._check_uid(cluster, resource, key, call, writing, error)
+                await self._check_uid(store, key, call, writing, error)
                 raise
 
     async def _patch(
         self,
-        cluster: SideClient,
-        resource: Resource,
+        store: SideInformer,
         key: Key,
         call: Call,
         writing: WriteInProgress,
         subresource: str,
     ) -> ServerAnswer:
-        store = self.informers.store(cluster.side, resource)
+        cluster = self._cluster(store.side)
+        resource = store.resource
         body = call.body
         if not subresource and call.kind is not Operation.PATCH:
             subresource = "status"
@@ -280,9 +302,7 @@ class Applier:
         if not resource.is_built_in and has_nulls(body):
             live = store.get(key)
         if live is not None:
-            reply = await self._patch_with_nulls(
-                cluster, resource, key, body, live, writing, subresource
-            )
+            reply = await self._patch_with_nulls(store, key, body, live, writing, subresource)
         else:
             kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
             reply = await cluster.patch(resource, key, body, kind=kind, subresource=subresource)
@@ -291,8 +311,7 @@ class Applier:
 
     async def _patch_with_nulls(
         self,
-        cluster: SideClient,
-        resource: Resource,
+        store: SideInformer,
         key: Key,
         patch: Obj,
         live: Obj,
@@ -309,13 +328,14 @@ class Applier:
         version = live["metadata"]["resourceVersion"]
         metadata = {"resourceVersion": version, **(patch.get("metadata") or {})}
         operations = json_patch({**patch, "metadata": metadata}, live)
+        cluster = self._cluster(store.side)
         try:
             return await cluster.patch(
-                resource, key, operations, kind="json", subresource=subresource
+                store.resource, key, operations, kind="json", subresource=subresource
             )
         except Invalid as error:
-            await self._refresh(cluster, resource, key, writing)
-            entry = self.informers.store(cluster.side, resource).entry(key)
+            await self._refresh(store, key, writing)
+            entry = store.entry(key)
             if entry is not None and entry.version != version:
                 why = f"{error}: it has changed in the meantime"
                 raise Conflict(why, side=cluster.side) from error
@@ -324,15 +344,15 @@ class Applier:
     async def _delete(
         self,
         controller: BoundSyncer,
-        cluster: SideClient,
-        resource: Resource,
+        store: SideInformer,
         write: Write,
         writing: WriteInProgress,
     ) -> bool:
         """Delete an object. Return True if that changed it: it is gone, or being deleted now."""
         key = key_of(write.obj)
         uid = uid_of(write.obj)
-        store = self.informers.store(cluster.side, resource)
+        cluster = self._cluster(store.side)
+        resource = store.resource
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
@@ -382,9 +402,9 @@ class Applier:
                     raise gone_with_its_namespace(namespace, state, mark=mark)
                 return
 
-        store = self.informers.store(side, resource)
+        store = self._store(controller, precondition.observed)
         with store.writing(key) as writing:
-            await self._refresh(self._cluster(side), resource, key, writing)
+            await self._refresh(store, key, writing)
         entry = store.entry(key)
         uid = entry.uid if entry is not None else ""
         is_changed = entry is not None and precondition.version not in ("", entry.version)
@@ -402,8 +422,7 @@ class Applier:
 
     async def _check_uid(
         self,
-        cluster: SideClient,
-        resource: Resource,
+        store: SideInformer,
         key: Key,
         call: Call,
         writing: WriteInProgress,
@@ -420,15 +439,13 @@ class Applier:
         expected_uid = call.body.get("metadata", {}).get("uid")
         if call.kind in (Operation.CREATE, Operation.DELETE, Operation.BIND) or not expected_uid:
             return
-        await self._refresh(cluster, resource, key, writing)
-        entry = self.informers.store(cluster.side, resource).entry(key)
+        await self._refresh(store, key, writing)
+        entry = store.entry(key)
         if entry is None or entry.uid != expected_uid:
             why = f"{error}: it is another object of this name by now"
-            raise Conflict(why, side=cluster.side) from error
+            raise Conflict(why, side=store.side) from error
 
-    async def _refresh(
-        self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress
-    ) -> None:
+    async def _refresh(self, store: SideInformer, key: Key, writing: WriteInProgress) -> None:
         """Read the live object into the store, which is behind.
 
         So the next decision is made from fresh state.
@@ -437,16 +454,16 @@ class Applier:
             NameTaken: An object that isn't ours is there. It stays out of the store, as the watch
                 would never report its deletion.
         """
-        store = self.informers.store(cluster.side, resource)
+        side = store.side
         try:
-            live = await cluster.get(resource, key)
+            live = await self._cluster(side).get(store.resource, key)
         except NotFound:
             store.gone_live(key, writing)
             return
         is_ours = labels_of(live).get(self.marks.cluster) == self.identity
-        if is_ours or not self.informers.is_marked(cluster.side, resource):
+        if is_ours or not self.informers.is_marked(store):
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)
-            virtual = live if cluster.side is Side.VIRTUAL else None
-            raise collision(ObjectRef(cluster.side, resource, key), virtual, is_watched=False)
+            virtual = live if side is Side.VIRTUAL else None
+            raise collision(ObjectRef(side, store.resource, key), virtual, is_watched=False)

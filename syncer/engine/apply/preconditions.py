@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+from syncer.api import reasons
 from syncer.api.errors import Forbidden, NotFound, NotYet, Refused
 from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, is_deleting
 from syncer.clusters.client import SideClient
@@ -199,12 +200,15 @@ async def must_be_vacant(
         ref = ObjectRef(Side.HOST, resource, host_key)
         names = f"it names the {resource.kind} {each.key}"
         if is_meant is None:
-            why = f"{names}, and whose object has that place on the host isn't known yet"
+            why = reasons.PLACE_UNKNOWN(resource.kind, each.key)
             raise NotYet(why, on=ref)
         if not is_meant:
             taken = f"{names}, and an object of others has that place on the host"
-            why = f"{taken}. Name another, or have that one removed"
-            raise Refused(why, reason="NameCollision", in_the_way=ref)
+            raise Refused(
+                f"{taken}. Name another, or have that one removed",
+                reason="NameCollision",
+                in_the_way=ref,
+            )
 
 
 def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
@@ -222,7 +226,7 @@ def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
         raise Refused(why, reason="NamespaceRefused")
     if homes.holds_copies(namespace) is None:
         ref = ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
-        raise NotYet(f"{names}, whose host namespace is not there yet", on=ref)
+        raise NotYet(reasons.HOME_MISSING(named.resource.kind, named.key), on=ref)
 
 
 def _texts(body: Json) -> Iterator[str]:
@@ -243,7 +247,7 @@ def _state(container: Obj, since: str) -> str:
     if is_deleting(container):
         return "is being deleted"
     if container["metadata"].get("creationTimestamp", "") > since:
-        return "was made anew"
+        return "was replaced"
     return ""
 
 

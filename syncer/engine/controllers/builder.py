@@ -1,6 +1,6 @@
 """Build controllers: the stores that a syncer needs, and the changes that notify it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -10,7 +10,7 @@ from syncer.api.decision import Decision
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
-from syncer.api.sources import Index, Source, Watch
+from syncer.api.sources import Index, Source, SourcePart, Watch
 from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
 from syncer.directions import direction_of, resources_of
@@ -34,7 +34,12 @@ from syncer.engine.reconcile.policies.room import Room
 from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.stores.fan_out import FanOut
-from syncer.engine.stores.informers import Informers, SideInformer, StoreKey, WatchedSelection
+from syncer.engine.stores.informers import (
+    Informers,
+    SideInformer,
+    StoreKey,
+    WatchedSelection,
+)
 from syncer.engine.stores.references import References
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
 from syncer.rights.rbac import sources
@@ -142,8 +147,8 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
     """
     wanted = sources(syncer, pair.settings.sections, pair.settings)
     extras = _extras(wanted)
-    stores = tuple(_want(pair, syncer, source) for source in wanted - extras)
-    others = tuple(_want(pair, syncer, source) for source in extras)
+    stores = tuple(_want(pair, syncer, wanted - extras))
+    others = tuple(_want(pair, syncer, extras))
 
     def may_have_copy(obj: Obj) -> list[bool]:
         return [syncer.predicate(obj)]
@@ -176,7 +181,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
         controller, pair.policies, patcher, ownership
     )
     if isinstance(syncer, Indexes):
-        for index in syncer.indexes():
+        for index in syncer.indexes_with(pair.settings):
             if pair.is_on(index.optional_with):
                 _add_index(pair, controller, index)
     if isinstance(syncer, Watches):
@@ -194,8 +199,9 @@ def _listen(pair: ClusterPair, controller: BoundSyncer) -> None:
     name = controller.name
     if direction.by_virtual and controller.virtual is not None:
         controller.virtual.add_handler(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
-    if direction.by_host and controller.host is not None:
-        controller.host.add_handler(partial(pair.changed, controller, Side.HOST), owner=name)
+    if direction.by_host:
+        for host in controller.hosts:
+            host.add_handler(partial(pair.changed, controller, Side.HOST), owner=name)
 
 
 def leave(pair: ClusterPair, name: str) -> list[StoreKey]:
@@ -221,20 +227,24 @@ def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     return find
 
 
-def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> SideInformer:
-    is_new = not pair.informers.has(source.side, source.resource)
-    store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
-    if is_new and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
+def _want(pair: ClusterPair, syncer: Syncer, wanted: Iterable[Source]) -> Iterator[SideInformer]:
+    """Yield the stores of sources, created if need be."""
+    for source in wanted:
+        is_new = not pair.informers.has(source.side, source.resource)
+        for part in source.parts or (None,):
+            selection = _selection(pair.settings, source, part)
+            store = pair.informers.want(source, selection, owner=syncer.name, part=part)
+            if is_new and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
+                store.add_handler(partial(_definition_changed, pair))
+            yield store
 
-        def definition_changed(key: Key, obj: Obj) -> None:
-            pair.definitions_changed()
 
-        store.add_handler(definition_changed)
-    return store
+def _definition_changed(pair: ClusterPair, key: Key, obj: Obj) -> None:
+    pair.definitions_changed()
 
 
-def _selection(settings: Settings, source: Source) -> WatchedSelection:
-    """Return the namespaces and the label selector with which to watch a source."""
+def _selection(settings: Settings, source: Source, part: SourcePart | None) -> WatchedSelection:
+    """Return the namespaces and the label selector with which to watch a source, or its part."""
     selectors = []
     if source.marked:
         selectors.append(settings.marks.selector(settings.identity))
@@ -243,8 +253,9 @@ def _selection(settings: Settings, source: Source) -> WatchedSelection:
     selector = ",".join(selectors)
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
         return WatchedSelection(None, selector)
-    namespaces = source.namespaces or settings.names.host_namespaces()
-    return WatchedSelection(namespaces, selector)
+    if part is not None:
+        return WatchedSelection((part.namespace,), selector)
+    return WatchedSelection(settings.names.host_namespaces(), selector)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
@@ -258,19 +269,26 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
 
 
 def _add_index(pair: ClusterPair, controller: BoundSyncer, index: Index) -> None:
-    store = pair.informers.store(index.source.side, index.source.resource)
     values = _of_copies(pair.settings, index) if index.copies_only else index.values
     notify = None
     if index.requeues:
         notify = partial(pair.values_changed, controller, index.requeues)
-    store.add_index(
-        index.name,
-        values,
-        owner=controller.name,
-        notify=notify,
-        when=index.when,
-        keeps=index.keeps,
-    )
+    for store in _stores(pair, controller, index.source):
+        store.add_index(
+            index.name,
+            values,
+            owner=controller.name,
+            notify=notify,
+            when=index.when,
+            keeps=index.keeps,
+        )
+
+
+def _stores(pair: ClusterPair, controller: BoundSyncer, source: Source) -> Sequence[SideInformer]:
+    """Return the stores of a source that a syncer reads."""
+    if source.parts:
+        return pair.informers.parts(source.side, source.resource, controller.name)
+    return [pair.informers.store(source.side, source.resource)]
 
 
 def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str]]:
@@ -294,6 +312,6 @@ def _add_watches(pair: ClusterPair, controller: BoundSyncer, watches: Sequence[W
         def keys(obj: Obj, watch: Watch = watch) -> Iterable[Key]:
             return watch.keys(obj, pair.settings)
 
-        store = pair.informers.store(watch.source.side, watch.source.resource)
         watched = partial(pair.watched, controller)
-        store.add_map_function(keys, watch.when, watched, owner=controller.syncer.name)
+        for store in _stores(pair, controller, watch.source):
+            store.add_map_function(keys, watch.when, watched, owner=controller.syncer.name)

@@ -246,7 +246,7 @@ class Lifecycle:
         if now is not None:
             return self._used_by(controller.syncer) != self._used_by(now[0])
         for store in controller.stores:
-            reflector = self.pair.reflectors[store.side, store.resource]
+            reflector = self.pair.reflectors[store.store_key]
             if isinstance(reflector.error, NotFound):
                 return True
         return False
@@ -305,7 +305,7 @@ class Lifecycle:
     def _run_reflectors(self) -> None:
         """Run a reflector for each store, with the selection that it needs now."""
         for store in self.pair.informers:
-            store_key = (store.side, store.resource)
+            store_key = store.store_key
             selection = self.pair.informers.selection(store)
             known = self.pair.reflectors.get(store_key)
             before = None
@@ -340,6 +340,7 @@ class Lifecycle:
                 mark=(settings.marks.cluster, settings.identity),
                 namespace=selection.namespace,
                 selector=selection.selector,
+                fields=store.part.fields if store.part is not None else "",
                 rng=self._rng,
             )
         return Reflector(

@@ -114,7 +114,7 @@ class ClusterPair:
         """Return True if a store isn't filled, and won't be before its error is corrected."""
         if store.synced:
             return False
-        reflector = self.reflectors.get((store.side, store.resource))
+        reflector = self.reflectors.get(store.store_key)
         error = reflector.error if reflector else None
         return error is not None and not isinstance(error, Unreachable)
 
@@ -186,7 +186,8 @@ class ClusterPair:
         """Return the keys of the host's objects that aren't expected."""
         if not controller.direction.by_host:
             return set()
-        return {*self.informers.keys(Side.HOST, controller.syncer.host_resource)} - expected
+        keys = {key for store in controller.hosts for key in store.keys()}  # noqa: SIM118 — a store
+        return keys - expected
 
     def _asked_by_host(self, controller: BoundSyncer, keys: Iterable[Key]) -> Iterator[None]:
         """Queue the request of a host object with each step."""
@@ -194,8 +195,8 @@ class ClusterPair:
         is_marked = controller.direction.marked
         changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
         for key in keys:
-            if self._is_here(controller):
-                store = self.informers.store(Side.HOST, syncer.host_resource)
+            store = controller.host_at(key)
+            if store is not None and self._is_here(controller):
                 obj = store.outline(key) if is_marked else store.get(key)
                 if obj is not None:
                     changed(key, obj)

@@ -27,6 +27,7 @@ from syncer.clusters.client import SideClient
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
 from syncer.observe.logs import get_logger
+from syncer.resources.kinds import SELF_ACCESS_REVIEWS
 from syncer.rights.rbac import QUOTAS
 from syncer.translate.quantities import quantity
 from syncer.workqueue.queue import Queue
@@ -40,12 +41,6 @@ NAMES_AT_ONCE = 20
 #: may be the reason each time.
 CHANGED_SECONDS = 0.05
 
-REVIEWS = Resource(
-    "authorization.k8s.io/v1",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    namespaced=False,
-)
 
 log = get_logger(__name__)
 
@@ -256,11 +251,11 @@ class Wakeups:
             "namespace": namespace,
         }
         review = {
-            "apiVersion": REVIEWS.api_version,
-            "kind": REVIEWS.kind,
+            "apiVersion": SELF_ACCESS_REVIEWS.api_version,
+            "kind": SELF_ACCESS_REVIEWS.kind,
             "spec": {"resourceAttributes": attributes},
         }
-        answer = await right.cluster.create(REVIEWS, review)
+        answer = await right.cluster.create(SELF_ACCESS_REVIEWS, review)
         if not answer["status"].get("allowed"):
             return []
         return list(self._wants.get(right, ()))

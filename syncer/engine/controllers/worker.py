@@ -10,13 +10,16 @@ from typing import Any, Literal, Protocol
 
 from cachetools import LRUCache
 
+from syncer.api import reasons
 from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest, uid_of
+from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
+from syncer.engine.controllers.failure_reasons import failure_reason
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState, RequestStatuses
+from syncer.engine.controllers.request_status import RequestStatuses, decided_status
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
@@ -292,7 +295,7 @@ class Workers:
                     continue
 
                 for ref in decision.on:
-                    store = pair.informers.store(ref.side, ref.resource)
+                    store = pair.informers.at(*ref)
                     reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
                 deferred = pair.reconciler.admit(plan, written_from)
@@ -318,10 +321,16 @@ class Workers:
                 if not sides or not _may_follow(controller, decision, sides):
                     self.queue.forget(request)
                     break
+                if decision.deletes and controller.is_over(request.key, plan.observed.host_key):
+                    # What has changed meanwhile is covered, too: the deletion of our own write.
+                    self.queue.absorb(request)
+                    self.queue.forget(request)
+                    decision = Decision(reason=decision.reason)
+                    break
                 del plan  # its objects aren't held while those of the next one are decoded
             else:
                 self.queue.retry(request, at_most=controller.config.max_retry_delay)
-                why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
+                why = reasons.NOT_SETTLED(decision.reason, ROUNDS)
                 decision = replace(decision, outcome=Outcome.PENDING, reason=why)
 
             for side in recorder.sides:
@@ -412,20 +421,15 @@ class Workers:
             self.wakeups.wait(request, reads)
         else:
             self.wakeups.forget(request)
-        match decision.outcome:
-            case Outcome.IN_STEP:
-                self.statuses.in_step(request)
-            case Outcome.SKIPPED if pair.is_gone(request):
-                self.statuses.in_step(request)
-            case Outcome.SKIPPED:
-                now = self._clock()
-                self.statuses.note(request, RequestState.SKIPPED, decision.reason, now=now)
-            case Outcome.PENDING:
-                now = self._clock()
-                reason = decision.reason
-                is_new = self.statuses.note(request, RequestState.PENDING, reason, now=now)
-                if is_new:
-                    log.debug("request is waiting", **_about(request), reason=reason)
+        status = decided_status(decision)
+        is_over = decision.outcome is Outcome.SKIPPED and pair.is_gone(request)
+        if status is None or is_over:
+            self.statuses.in_step(request)
+        else:
+            state, reason = status
+            is_new = self.statuses.note(request, state, reason, now=self._clock())
+            if is_new and decision.outcome is Outcome.PENDING:
+                log.debug("request is waiting", **_about(request), reason=str(reason))
 
         result: _Result = "success"
         if decision.after is not None:
@@ -460,7 +464,8 @@ class Workers:
         message = shortened(text)
         state = RequestState.PARKED if retry.action is RetryAction.PARK else RequestState.FAILING
         kind = type(error).__name__
-        is_new = self.statuses.note(request, state, message, error=kind, now=self._clock())
+        reason = failure_reason(error, message)
+        is_new = self.statuses.note(request, state, reason, error=kind, now=self._clock())
         if is_new:
             self._log(request, error, message)
         self._metrics.queue(request.cluster).retried()

@@ -215,7 +215,7 @@ class Patroller:
         for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
-            reflector = self._pair.reflectors.get((store.side, store.resource))
+            reflector = self._pair.reflectors.get(store.store_key)
             wrong: list[Key] = []
             try:
                 if reflector is None or not await reflector.relist(wrong.append):
@@ -247,7 +247,7 @@ class Patroller:
             scan.problem = self._why_not(controller)
         if scan.problem:
             return
-        async for request in _in_steps(suspects):
+        async for request in in_steps(suspects):
             if not self._is_known_trouble(controller, request):
                 scan.findings += self._findings(controller, request)
         await self._hold(controller, scan.findings)
@@ -426,7 +426,7 @@ class Patroller:
             await self._hooks.repair(requests)
 
         left: dict[SyncRequest, str] = {}
-        async for finding in _in_steps(todo):
+        async for finding in in_steps(todo):
             left[finding.request] = self._left(controller, finding.request)
         for finding in todo:
             if finding.outcome is FindingOutcome.HELD:
@@ -455,7 +455,7 @@ class Patroller:
         return ""
 
 
-async def _in_steps(items: Iterable[_T]) -> AsyncIterator[_T]:
+async def in_steps(items: Iterable[_T]) -> AsyncIterator[_T]:
     """Yield items, each of which takes a decision, and let other tasks run in between."""
     for number, item in enumerate(items, 1):
         yield item

@@ -9,8 +9,9 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from syncer.api.objects import SyncRequest
+from syncer.api.reasons import RequestState
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState, RequestStatuses
+from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.patrol.patroller import PatrolHooks, Patroller
 from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import StoppedDeletions
@@ -27,7 +28,7 @@ PAUSE = 0.5
 #: Requests that are repaired concurrently there.
 BESIDE = 16
 
-_TROUBLED = (RequestState.PENDING, RequestState.FAILING, RequestState.PARKED)
+_TROUBLED = frozenset(RequestState) - {RequestState.SKIPPED}
 
 
 class PatrolEngine(Protocol):

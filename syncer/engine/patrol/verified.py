@@ -1,6 +1,7 @@
 """The requests of a syncer, and which of them haven't changed since they were found in step."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Side, SyncRequest
@@ -67,19 +68,16 @@ class VerifiedPairs:
 
     def _from_virtual(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
         """Like :meth:`changed`, for virtual objects; add their host keys to ``reached``."""
-        virtual = self._store(Side.VIRTUAL)
-        host = self._host_store()
+        virtual = self._virtual_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
             if entry is None:
                 continue
-            host_key = key  # without a host store, nothing reads it
+            host_key = key  # without host objects, nothing reads it
             host_version = ""
-            if host is not None:
+            if self._direction.by_host:
                 host_key = self.controller.host_key(key)
-                host_entry = host.entry(host_key)
-                if host_entry is not None:
-                    host_version = host_entry.version
+                host_version = self._version(Side.HOST, host_key)
             reached.add(host_key)
             if self._virtual.get(key) == (entry.version, host_version):
                 yield None
@@ -88,7 +86,7 @@ class VerifiedPairs:
 
     def _faked(self) -> Iterator[SyncRequest | None]:
         """Yield the keys that watched objects name and that don't exist."""
-        store = self._store(Side.VIRTUAL)
+        store = self._virtual_store()
         named = self._pair.watched_keys(self.controller)
         for key in named - set(store.keys()):
             host_version = self._version(Side.HOST, self.controller.host_key(key))
@@ -102,11 +100,20 @@ class VerifiedPairs:
 
     def _from_host(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
         """Yield the requests of host objects that no virtual key leads to."""
-        store = self._host_store()
-        if store is None:
+        if not self._direction.by_host:
             return
         cluster = self.controller.view.settings.cluster
         requests_of = safely(cluster, self.controller.syncer, self._requests_of)
+        for store in self.controller.hosts:
+            yield from self._unreached(store, reached, requests_of)
+
+    def _unreached(
+        self,
+        store: SideInformer,
+        reached: set[Key],
+        requests_of: Callable[[Key, Obj | None], Iterable[SyncRequest]],
+    ) -> Iterator[SyncRequest | None]:
+        """Like :meth:`_from_host`, for the objects of a store."""
         unreached = [key for key in store.keys() if key not in reached]  # noqa: SIM118 — a store
         for key in unreached:
             entry = store.entry(key)
@@ -131,26 +138,20 @@ class VerifiedPairs:
         return [request]
 
     def _version(self, side: Side, key: Key) -> str:
-        store = self._store(side) if side is Side.VIRTUAL else self._host_store()
+        store = self.controller.store(side, key)
         entry = store.entry(key) if store is not None else None
         return entry.version if entry else ""
 
-    def _store(self, side: Side) -> SideInformer:
-        syncer = self.controller.syncer
-        resource = syncer.resource if side is Side.VIRTUAL else syncer.host_resource
-        return self._pair.informers.store(side, resource)
-
-    def _host_store(self) -> SideInformer | None:
-        """Return the store of the host objects; None if the syncer has none."""
-        return self._store(Side.HOST) if self._direction.by_host else None
+    def _virtual_store(self) -> SideInformer:
+        return self._pair.informers.store(Side.VIRTUAL, self.controller.syncer.resource)
 
     def _prune(self) -> None:
         """Forget objects that are gone."""
-        virtual = self._store(Side.VIRTUAL)
-        host = self._host_store()
+        virtual = self._virtual_store()
         if len(self._virtual) > len(virtual) and not self._direction.fakes:
             self._virtual = {
                 key: versions for key, versions in self._virtual.items() if key in virtual
             }
-        if host is not None and len(self._host) > len(host):
-            self._host = {key: known for key, known in self._host.items() if key in host}
+        if len(self._host) > sum(len(store) for store in self.controller.hosts):
+            has = partial(self.controller.has, Side.HOST)
+            self._host = {key: known for key, known in self._host.items() if has(key)}

@@ -6,13 +6,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from syncer.api import reasons
 from syncer.api.config import Config
 from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
-from syncer.api.optional_roles import Refers
+from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
@@ -48,7 +49,7 @@ class Vacant(NamedTuple):
     host_key: Key
     #: The virtual key of the named object.
     key: Key
-    #: The controllers that may have put it there.
+    #: The controllers that may put it there: those of copies, if there are any of the kind.
     about: "Sequence[BoundSyncer]"
 
     def is_meant(self, host: Obj) -> bool | None:
@@ -98,7 +99,7 @@ class NamedCopy(NamedTuple):
 
     def check(self) -> "CheckedCopy":
         """Return whether the host object, as it is now, is the named one."""
-        store = self.controller.host
+        store = self.controller.host_at(self.host_key)
         if store is None:
             return CheckedCopy(None, False)
         entry = store.entry(self.host_key)
@@ -177,17 +178,17 @@ class Reads:
         Raises:
             KeyError: The resource is not watched.
         """
-        store = self._informers.store(side, resource)
+        store = self._informers.at(side, resource, key)
         self.note(store, key)
         return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
         """Return the keys of all objects."""
-        return self._informers.store(side, resource).keys()
+        return self._informers.keys(side, resource)
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
         """Return the keys of the objects for which the index function yielded ``value``."""
-        return self._informers.store(side, resource).indexer.keys(index, value)
+        return self._informers.indexed(side, resource, index, value)
 
     def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
         """Return the values that the index function yielded for the object of a key."""
@@ -213,38 +214,41 @@ class Reads:
             self._resolved.add((resource, key, comes_later))
 
     def _resolve(self, resource: Resource, key: Key, host_key: Key, comes_later: bool) -> None:
-        controllers = [each for each in self._controllers.values() if each.stands_for(resource)]
-        for controller in controllers:
+        standing = [each for each in self._controllers.values() if each.stands_for(resource)]
+        for controller in standing:
             if self._leads_home(controller, key, host_key):
                 return
+        # What isn't there yet is to become a copy, if any syncer makes copies of the kind: one that
+        # shows objects of the host may have them anywhere.
+        controllers = [each for each in standing if each.direction.goes_down] or standing
 
         is_same = host_key.name == key.name
         if comes_later and not is_same:
             # The host may have made an earlier object of that name, as unmarked as its own ones.
             return
 
-        named = f"{resource.kind} {key}"[:LONGEST_NAMED]
+        shown = str(key)[:LONGEST_NAMED]
         if is_same and not (comes_later or self._references.maker(resource, key)):
             if not controllers:
                 why = (
-                    f"it names the {named}, and no {resource.kind} is synced:"
+                    f"it names the {resource.kind} {shown}, and no {resource.kind} is synced:"
                     " the host's own would be meant"
                 )
                 raise Refused(why, reason="ReferenceUnsynced")
-            why = f"it names the {named}, which has no copy on the host yet"
+            why = reasons.NO_COPY_YET(resource.kind, shown)
             missing = ObjectRef(Side.HOST, controllers[0].syncer.host_resource, host_key)
             raise NotYet(why, on=missing)
 
         if controllers:
             host_resource = controllers[0].syncer.host_resource
             if len(self.vacant) == MOST_VACANT:
-                why = f"it names more than {MOST_VACANT} objects that are not there, as the {named}"
+                why = reasons.TOO_MANY_MISSING(MOST_VACANT, resource.kind, shown)
                 raise NotYet(why, on=ObjectRef(Side.HOST, host_resource, host_key))
             self.vacant += (Vacant(host_resource, host_key, key, controllers),)
 
     def _leads_home(self, controller: "BoundSyncer", key: Key, host_key: Key) -> bool:
         """Return True if the object at a host key stands for the virtual object of this key."""
-        store = controller.host
+        store = controller.host_at(host_key)
         if store is None:
             return False
         self.note(store, host_key)
@@ -292,6 +296,10 @@ class Reads:
     def synced(self, resource: Resource) -> bool:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         return any(each.stands_for(resource) for each in self._controllers.values())
+
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        """Return True if the cache has been filled: not while the first list fails."""
+        return self._informers.store(side, resource).synced
 
     def minor_version(self, side: Side) -> int:
         """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""
@@ -408,9 +416,14 @@ class BoundSyncer:
     metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
-    #: The stores of its own objects; None on a side without objects.
+    #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
+    #: The stores of its own host objects: that one, or those of its parts.
+    hosts: tuple[SideInformer, ...] = field(init=False)
+    #: The syncer, if it has these optional roles.
+    around: AroundReconcile | None = field(init=False)
+    excludes: Excludes | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
@@ -423,6 +436,15 @@ class BoundSyncer:
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)
         self.host = own.get(Side.HOST)
+        self.hosts = tuple(own[side] for side in (Side.HOST,) if side in own)
+        if not self.direction.is_among_copies(self.settings):
+            self.host = None
+            host_resource = self.syncer.host_resource
+            self.hosts = self.view.informers.parts(Side.HOST, host_resource, self.name)
+
+        syncer: object = self.syncer
+        self.around = syncer if isinstance(syncer, AroundReconcile) else None
+        self.excludes = syncer if isinstance(syncer, Excludes) else None
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down
@@ -482,14 +504,32 @@ class BoundSyncer:
             is_shown = False
         return Match(is_shown, reads.noted)
 
-    def store(self, side: Side) -> SideInformer | None:
-        """Return the store of the syncer's objects on a side, or None if it has none there."""
-        return self.virtual if side is Side.VIRTUAL else self.host
+    def store(self, side: Side, key: Key) -> SideInformer | None:
+        """Return the store of the syncer's object at a key on a side, or None if it has none."""
+        return self.virtual if side is Side.VIRTUAL else self.host_at(key)
+
+    def host_at(self, key: Key) -> SideInformer | None:
+        """Return the store of the syncer's host object at a key, or None if it has none there."""
+        if self.host is not None:
+            return self.host
+        for store in self.hosts:
+            if store.part is not None and store.part.contains(key):
+                return store
+        return None
 
     def has(self, side: Side, key: Key) -> bool:
         """Return True if the cache has an object of the syncer's resource at this key."""
-        store = self.store(side)
+        store = self.store(side, key)
         return store is not None and key in store
+
+    def is_over(self, key: Key, host_key: Key) -> bool:
+        """Return True if a request needs no further decision, as neither of its objects exists.
+
+        A syncer with hooks around its decisions sees all of them.
+        """
+        if not self.direction.ends_with_both or self.around is not None:
+            return False
+        return not (self.has(Side.VIRTUAL, key) or self.has(Side.HOST, host_key))
 
     def may_have_copy(self, virtual: Obj) -> bool:
         """Return the result of the predicate; True if it raises, or if there is none."""
@@ -497,7 +537,7 @@ class BoundSyncer:
 
     def own_stores(self) -> list[SideInformer]:
         """Return the stores of the syncer's objects."""
-        return [store for store in (self.virtual, self.host) if store is not None]
+        return [store for store in (self.virtual, *self.hosts) if store is not None]
 
     def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
         """Return the request for a virtual key."""

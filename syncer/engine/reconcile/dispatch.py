@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from syncer.api.context import Context
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Obj, Side
-from syncer.api.optional_roles import AroundReconcile, Excludes
+from syncer.api.optional_roles import Excludes
 from syncer.engine.reconcile.plan import Observed
 
 
@@ -19,8 +19,8 @@ def dispatch(
     Raises:
         Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
     """
-    syncer = observed.controller.syncer
-    if not isinstance(syncer, AroundReconcile):
+    syncer = observed.controller.around
+    if syncer is None:
         return _decided(observed, substitutes)
 
     ctx = observed.ctx
@@ -43,11 +43,11 @@ def _decided(
     key = observed.request.key
     virtual = observed.virtual
     host = observed.host
-    syncer = observed.controller.syncer
-    direction = observed.controller.direction
+    controller = observed.controller
+    direction = controller.direction
 
-    if isinstance(syncer, Excludes):
-        reason = _excluded(syncer, ctx, virtual, host)
+    if controller.excludes is not None:
+        reason = _excluded(controller.excludes, ctx, virtual, host)
         if reason:
             # A tenant can have an object excluded, but can't so keep the copy of an object that
             # isn't selected.
@@ -66,7 +66,7 @@ def _decided(
 
     decision: object = direction.call_role(ctx, key, virtual=virtual, host=host)
     if not isinstance(decision, Decision):
-        why = f"{syncer.name} returned {decision!r:.80} and not a Decision"
+        why = f"{controller.name} returned {decision!r:.80} and not a Decision"
         raise TypeError(f"{why}; a role's last line is a `return`")
     return decision
 

@@ -41,8 +41,11 @@ def writers(live: Obj) -> list[FieldManager]:
     return _latest_first(_entries(live))
 
 
-def _entries(live: Obj) -> list[Mapping[str, Any]]:
-    found = (live.get("metadata") or {}).get("managedFields") or ()
+def _entries(live: Any) -> list[Mapping[str, Any]]:
+    metadata = live.get("metadata") if isinstance(live, Mapping) else None
+    found = metadata.get("managedFields") if isinstance(metadata, Mapping) else None
+    if not isinstance(found, list):
+        return []
     return [entry for entry in found if isinstance(entry, Mapping)]
 
 

@@ -1,15 +1,15 @@
 """The fields of a merge patch, beside those of the live object. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from syncer.api.objects import Obj
+from syncer.api.values import value_class
 from syncer.engine.reconcile.managed_fields import PathStep
 from syncer.translate.three_way import ABSENT
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Change:
     """A path, its wanted value, and its live value; ``ABSENT`` stands for a missing one."""
 

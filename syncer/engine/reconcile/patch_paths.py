@@ -11,7 +11,7 @@ from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.nulls import with_nulls
 from syncer.engine.reconcile.patch_fields import Change
 from syncer.translate import three_way
-from syncer.translate.alike import covers
+from syncer.translate.alike import covers, same
 
 #: The field names from the top; ``()`` is the whole object.
 Path = tuple[str, ...]
@@ -69,9 +69,13 @@ def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[ChangedField]:
     """
     is_new = call.kind is Operation.CREATE
     if is_new:
-        obj = with_nulls(call.body) if verbatim else call.body
-        body = _contents(obj)
+        body = _contents(call.body)
+        if _has_all(body, reply, DEPTHS[0]):
+            return []
+        body = with_nulls(body) if verbatim else body
     elif call.kind in (Operation.PATCH, Operation.PATCH_STATUS):
+        if _is_applied(call.body, reply, DEPTHS[0]):
+            return []
         body = _unguarded(call.body)
     else:
         return []
@@ -83,6 +87,42 @@ def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[ChangedField]:
         if not _is_met(change.wanted, change.found, verbatim):
             fields.append(_hashes(change))
     return fields
+
+
+def _has_all(wanted: Obj, found: Any, depth: int) -> bool:
+    """Return True if a mapping has all fields that are wanted, whatever their values.
+
+    It says so of most new objects, in a tenth of the time that it takes to list their fields.
+    """
+    if not isinstance(found, dict):
+        return False
+    for name, value in wanted.items():
+        if name not in found:
+            return False
+        is_split = depth > 1 and value and isinstance(value, dict)
+        if is_split and not _has_all(value, found[name], depth - 1):
+            return False
+    return True
+
+
+def _is_applied(patch: Obj, found: Any, depth: int) -> bool:
+    """Return True if a mapping is surely as a merge patch wants it, which most replies show.
+
+    False for the few nulls that are values, which depend on the kind of the object.
+    """
+    if not isinstance(found, dict):
+        return False
+    for name, wanted in patch.items():
+        value = found.get(name, three_way.ABSENT)
+        if depth > 1 and wanted and isinstance(wanted, dict):
+            if not _is_applied(wanted, value, depth - 1):
+                return False
+        elif wanted is None:
+            if value is not three_way.ABSENT:
+                return False
+        elif not same(wanted, value):
+            return False
+    return True
 
 
 def _is_met(ours: Any, theirs: Any, verbatim: bool) -> bool:
@@ -153,7 +193,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _cut(body: Obj, path: Path) -> Obj:
-    """Return the patch without a field, and without mappings that are then empty."""
+    """Return the patch without a field that it has, and without mappings that are then empty."""
     name, *below = path
     rest = {key: value for key, value in body.items() if key != name}
     if below:

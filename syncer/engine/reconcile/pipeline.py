@@ -59,9 +59,9 @@ class Pipeline:
 
     #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
     gates: tuple[AdmissionGate, ...]
-    #: Removes from a copy the parts that are no longer granted, before any other policy, and also
-    #: if the virtual object can't be read. None for a syncer without a selector whose copies grant
-    #: nothing.
+    #: Takes out of a copy what is no longer granted, before any other policy, and also if the
+    #: virtual object can't be read. None if the syncer's copies grant nothing and its section has
+    #: no selector.
     revocation: Answer | None
     #: Policies that may answer instead of the syncer; the first answer is final. The first one
     #: refuses objects that are too large or can't be read.

@@ -8,6 +8,7 @@ from syncer.api.context import Context
 from syncer.api.decision import Decision, Outcome, Write
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest
+from syncer.api.reasons import ReasonCode
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
 from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vacant
@@ -17,6 +18,8 @@ from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vac
 class PostponedFields:
     """The fields of a write that are held back for a time."""
 
+    #: The code for the reason.
+    code: ReasonCode
     reason: str
     #: Seconds until they are written.
     after: float

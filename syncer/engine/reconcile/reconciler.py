@@ -22,6 +22,7 @@ from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Plan, PlannedWrite, Reconciled
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.reconcile.trace import Explained, TraceStep, traced
 from syncer.engine.stores.informers import SideInformer
 
 
@@ -103,6 +104,19 @@ class Reconciler:
         pipeline = self.pipelines[controller.name].requests
         _, decision = self._decide(controller, request, reads, pipeline)
         return Decided(decision, tuple(reads.noted), reads.vacant, reads.left_out)
+
+    def explain(self, controller: BoundSyncer, request: SyncRequest) -> Explained:
+        """Return the plan of :meth:`scan` or the error instead of it, with all that led to it."""
+        steps: list[TraceStep] = []
+        reads = self.view.reads()
+        plan = None
+        failure = None
+        try:
+            pipeline = traced(self.pipelines[controller.name].scan, steps)
+            plan = self._plan(controller, request, reads, pipeline)
+        except Exception as error:  # noqa: BLE001 — the caller shows it
+            failure = error.with_traceback(None)
+        return Explained(plan, failure, tuple(steps), tuple(reads.noted), reads.left_out)
 
     def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
@@ -231,7 +245,7 @@ class Reconciler:
             for policy in pipeline.decisions:
                 decision = policy(observed, decision)
         except NotYet as missing:
-            return observed, wait(str(missing), on=(missing.on,))
+            return observed, wait(missing.why, on=(missing.on,))
 
         if decision.deletes:
             for policy in pipeline.deletions:
@@ -285,10 +299,10 @@ class Reconciler:
     def _revoked(
         self, observed: Observed, revocation: Answer, pipeline: Pipeline
     ) -> Decision | None:
-        """Return the decision that removes no longer granted parts from a copy.
+        """Return the decision that takes out of a copy what is no longer granted.
 
-        None if it changes nothing. It follows from the copy and from the configuration, so the
-        policies for deletions don't apply to it.
+        None if that takes no call. It ends the request: no other decision is made in this round,
+        and no policy for answers, decisions or deletions applies.
         """
         revoked = revocation(observed)
         if revoked is None:
@@ -318,10 +332,10 @@ class Reconciler:
         host_key = request.host_key or controller.host_key(request.key)
         is_unreadable = False
         try:
-            host = _cached(controller.host, host_key)
+            host = _cached(controller.host_at(host_key), host_key)
         except Refused:
             is_unreadable = True
-            host = _remains(controller.host, host_key, self.view.settings.marks)
+            host = _remains(controller.host_at(host_key), host_key, self.view.settings.marks)
         return Observed(controller, request, ctx, None, host, host_key, is_unreadable, error)
 
     def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
@@ -335,9 +349,9 @@ class Reconciler:
 
     def _host(self, controller: BoundSyncer, key: Key, virtual: Obj | None) -> Obj | None:
         try:
-            return _cached(controller.host, key)
+            return _cached(controller.host_at(key), key)
         except Refused:
-            remains = _remains(controller.host, key, self.view.settings.marks)
+            remains = _remains(controller.host_at(key), key, self.view.settings.marks)
             direction = controller.direction
             is_to_go = direction.goes_down if virtual is None else direction.ends_copy(virtual)
             if not (remains and is_to_go):
@@ -380,7 +394,7 @@ def _cached(store: SideInformer | None, key: Key) -> Obj | None:
 
 
 def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
-    """Return of an object that is too large, or can't be read, the parts that its deletion takes.
+    """Return the parts that a deletion takes, of an object that is too large or can't be read.
 
     These are its metadata, with marks as the only labels and annotations. None if it can't be
     distinguished from a later object of its name. The contents of an object must not hold up its

@@ -8,6 +8,8 @@ from syncer.resources.secrets import CONTROL_PLANE_TYPES
 
 #: The top-level fields that every object has.
 IDENTITY = ("apiVersion", "kind", "metadata")
+#: Below the marks' prefix: on a virtual object that came from the host, the syncer that made it.
+MADE_FOR = "made-for"
 #: The paths that hold the contents of objects that operators create on the host, by kind.
 _OWNED: Mapping[Resource, tuple[FieldPath, ...]] = {
     SECRETS: ("data", "type", "immutable"),
@@ -68,8 +70,8 @@ def harmless(obj: Obj) -> Obj:
 def must_be_replaced(resource: Resource, old: Obj, new: Obj) -> bool:
     """Return True if an API server refuses to change ``old`` to ``new``.
 
-    It does for a Secret of another type, and for other contents of an immutable Secret or
-    ConfigMap.
+    It does for a Secret of another type, and for an immutable Secret or ConfigMap that is to have
+    other contents, or not to be immutable.
     """
     if resource not in _OWNED:
         return False
@@ -77,6 +79,8 @@ def must_be_replaced(resource: Resource, old: Obj, new: Obj) -> bool:
         return True
     if not old.get("immutable"):
         return False
+    if not new.get("immutable"):
+        return True
     for part in ("data", "binaryData"):
         given = old.get(part) or {}
         wanted = new.get(part) or {}

@@ -14,8 +14,10 @@ from syncer.api import (
     Syncer,
     SyncFromHost,
     apply,
+    is_deleting,
     key_of,
     labels_of,
+    reasons,
     selectors,
     skip,
     wait,
@@ -100,13 +102,15 @@ class CustomFromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[Cust
         """Create the virtual object."""
         key = self.virtual_key(ctx, host)
         if key is None:
-            return skip(f"sync.{self.section} leaves it out")
+            return skip(reasons.LEFT_OUT(self.section))
         if key.namespace:
-            namespace = Key("", key.namespace)
-            if ctx.virtual(NAMESPACES, namespace) is None:
-                reference = ObjectRef(Side.VIRTUAL, NAMESPACES, namespace)
-                why = f"the virtual cluster has no namespace {key.namespace} yet"
-                return wait(why, on=(reference,))
+            reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+            namespace = ctx.virtual(NAMESPACES, reference.key)
+            if namespace is None:
+                return wait(reasons.NO_NAMESPACE(key.namespace), on=(reference,))
+            if is_deleting(namespace):
+                ends = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
+                return wait(ends, on=(reference,))
         exact = self._options.exact_for(host, None)
         why = "the host has it and the virtual cluster does not yet"
         return apply(virtual=self._shown(ctx, host, key), reason=why, exact=exact)

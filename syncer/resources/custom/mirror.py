@@ -15,8 +15,10 @@ from syncer.api import (
     ReferencePaths,
     Resource,
     Side,
+    StateReason,
     SyncUp,
     is_deleting,
+    reasons,
     resources_of,
     skip,
     wait,
@@ -124,7 +126,7 @@ class Retained(CustomToHost, SyncUp):
     def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
         """Create the host copy, unless the object is being deleted."""
         if is_deleting(virtual):
-            return skip("the virtual object is being deleted")
+            return skip(reasons.ORIGINAL_ENDS("object"))
         return super().sync_down(ctx, virtual)
 
     def deselected(self, ctx: Context[CustomConfig], pair: Pair, reason: str) -> Decision:
@@ -136,12 +138,12 @@ class Retained(CustomToHost, SyncUp):
         if is_deleting(pair.virtual):
             return skip(self._retained("is being deleted"))
         if is_deleting(pair.host):
-            return wait("the host copy is being deleted; it is created again once it is gone")
+            return wait(reasons.REMADE("host copy"))
         return super().sync(ctx, pair)
 
     def sync_up(self, ctx: Context, host: Obj) -> Decision:
         """Leave the copy alone."""
         return skip(self._retained("is gone"))
 
-    def _retained(self, why: str) -> str:
-        return f"the virtual object {why}, and sync.{self.section}.onDelete is retain"
+    def _retained(self, why: str) -> StateReason:
+        return reasons.COPY_RETAINED(why, self.section)

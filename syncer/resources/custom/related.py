@@ -40,6 +40,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     labels_of,
+    reasons,
     selectors,
     skip,
     uid_of,
@@ -47,6 +48,7 @@ from syncer.api import (
 )
 from syncer.resources.custom.config import NAME, By, Related
 from syncer.resources.custom.contents import (
+    MADE_FOR,
     USUAL,
     exact_of,
     harmless,
@@ -58,9 +60,8 @@ from syncer.resources.custom.contents import (
 from syncer.resources.custom.mirror import CustomKind
 from syncer.resources.custom.references import referred
 
-#: Below the marks' prefix: on a virtual object, the syncer that made it, and the host key of its
+#: Below the marks' prefix: on a virtual object that came from the host, the host key of its
 #: original.
-MADE_FOR = "made-for"
 MADE_FROM = "made-from"
 #: Most custom objects that are tried for a host object, by name: thousands of a tenant's may name
 #: the same one.
@@ -141,11 +142,11 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         """Create the virtual object."""
         found = self._belonging(ctx, host)
         if found is None:
-            return skip(f"it doesn't belong to a synced {self._kind.virtual.kind}")
+            return skip(reasons.NO_OWNER(self._kind.virtual.kind))
         if not found.begun:
-            return wait(f"its {self._kind.virtual.kind} is not on the host yet", on=found.on)
+            return wait(reasons.OWNER_ABSENT(self._kind.virtual.kind, " yet"), on=found.on)
         if is_deleting(host):
-            return skip("the host object is being deleted")
+            return skip(reasons.HOST_ENDS("object"))
         reason = f"the host made it for a {self._kind.virtual.kind}"
         shown = self._shown(ctx, host, found.key)
         decision = apply(virtual=shown, reason=reason, exact=self._exact(host, None))
@@ -157,7 +158,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             return skip(reason)
         if is_deleting(pair.virtual):
             gone = ObjectRef(Side.VIRTUAL, self.resource, key_of(pair.virtual))
-            return wait("the virtual object is being deleted", on=(gone,))
+            return wait(reasons.VIRTUAL_ENDS("object"), on=(gone,))
 
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
@@ -165,7 +166,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             return delete(virtual=pair.virtual, reason=why)
         if not found.begun:
             # A tenant may have set the mark, and the conditions could not be checked.
-            return wait(f"its {self._kind.virtual.kind} is not on the host", on=found.on)
+            return wait(reasons.OWNER_ABSENT(self._kind.virtual.kind, ""), on=found.on)
 
         virtual = self._shown(ctx, pair.host, found.key)
         if must_be_replaced(self.resource, pair.virtual, virtual):
@@ -252,7 +253,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         made_for = annotations_of(virtual).get(f"{self._marks.prefix}/{MADE_FOR}")
         if made_for == self.name:
             return ""
-        return f"it is kept by {made_for or 'another syncer'}"
+        return reasons.ANOTHERS(made_for or "another syncer")
 
 
 class TranslatedNames(Belongs, Watches):

@@ -23,6 +23,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     labels_of,
+    reasons,
     skip,
     wait,
 )
@@ -87,7 +88,7 @@ class PublicDefinitionSyncer(
     def excluded(self, ctx: Context[PublicDefinitionConfig], side: Side, obj: Obj) -> str | None:
         """Leave copies of a tenant's CRDs on the host alone: they appear in no virtual cluster."""
         if side is Side.HOST and ctx.marks.name in annotations_of(obj):
-            return "it is the copy of a tenant's CRD"
+            return reasons.COPY_OF_CRD()
         return None
 
     def sync_from_host(self, ctx: Context[PublicDefinitionConfig], host: Obj) -> Decision:
@@ -95,7 +96,7 @@ class PublicDefinitionSyncer(
         if reason := _unwanted(ctx, host):
             return skip(reason)
         if is_deleting(host):
-            return skip("the host CRD is being deleted")
+            return skip(reasons.HOST_ENDS("CRD"))
         wanted = crossing(host, conversion=ctx.config.conversion)
         return _apply(ctx, host, wanted, "the host CRD is public")
 
@@ -105,8 +106,7 @@ class PublicDefinitionSyncer(
             return self._removed(ctx, pair.virtual, reason)
         if is_deleting(pair.virtual):
             gone = ObjectRef(Side.VIRTUAL, ctx.resource, key_of(pair.virtual))
-            why = "the virtual CRD is being deleted; it is created again once it is gone"
-            return wait(why, on=(gone,))
+            return wait(reasons.REMADE("virtual CRD"), on=(gone,))
         wanted = crossing(pair.host, conversion=ctx.config.conversion)
         refuse_unsafe(wanted, pair.virtual, Side.VIRTUAL)
         return _apply(ctx, pair.host, wanted)
@@ -127,12 +127,12 @@ def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
     config = ctx.config
     name = key_of(host).name
     if labels_of(host).get(config.label) != PUBLIC:
-        return f"the host CRD has no label {config.label}: {PUBLIC!r}"
+        return reasons.CRD_NOT_PUBLIC(config.label, PUBLIC)
     section = f"sync.{PublicDefinitionSyncer.section}"
     if any(fnmatchcase(name, pattern) for pattern in config.deny):
-        return f"{name} is among {section}.deny"
+        return reasons.DENIED_BY_OPTION(name, f"{section}.deny")
     if not any(fnmatchcase(name, pattern) for pattern in config.allow):
-        return f"{name} is not among {section}.allow"
+        return reasons.NOT_LISTED(name, f"{section}.allow")
     return ""
 
 

@@ -3,7 +3,7 @@
 Deleting a CRD deletes all custom resources of its kind.
 """
 
-from syncer.api import Decision, Obj, Side, delete, is_deleting, skip
+from syncer.api import Decision, Obj, Side, delete, is_deleting, reasons, skip
 from syncer.resources.definitions.config import OnRemoval
 from syncer.resources.definitions.versions import custom_resource
 
@@ -13,15 +13,14 @@ def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str)
     name = copy["metadata"]["name"]
     option = f"sync.{section}.onRemoval"
     if is_deleting(copy):
-        return skip(f"{why}; {name} is being deleted")
+        return skip(reasons.CRD_ENDS(why, name))
     if policy == "retain":
-        return skip(f"{why}; {name} stays, as {option} says")
+        return skip(reasons.CRD_RETAINED(why, name, option))
 
     users = None
     if policy == "delete-if-unused":
         if not any(version.get("served") for version in copy["spec"]["versions"]):
-            why = f"{why}; {name} stays: none of its versions is served"
-            return skip(f"{why}, so its use can't be checked")
+            return skip(reasons.CRD_UNCHECKED(why, name))
         users = custom_resource(copy)
 
     reason = f"{why}, and {option} is {policy}"

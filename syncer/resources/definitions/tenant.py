@@ -20,6 +20,7 @@ from syncer.api import (
     apply,
     is_deleting,
     key_of,
+    reasons,
     skip,
     wait,
 )
@@ -78,7 +79,7 @@ class TenantDefinitionSyncer(
         if reason := _unwanted(ctx, virtual):
             return skip(reason)
         if is_deleting(virtual):
-            return skip("the virtual CRD is being deleted")
+            return skip(reasons.ORIGINAL_ENDS("CRD"))
         wanted = without_built_in_names(crossing(virtual, conversion=ctx.config.conversion))
         return _apply(ctx, virtual, wanted, "the virtual CRD is named in the configuration")
 
@@ -87,9 +88,9 @@ class TenantDefinitionSyncer(
         if reason := _unwanted(ctx, pair.virtual):
             return self._removed(ctx, pair.host, reason)
         if is_deleting(pair.virtual):
-            return wait("the virtual CRD is being deleted")
+            return wait(reasons.VIRTUAL_ENDS("CRD"))
         if is_deleting(pair.host):
-            return wait("the host CRD is being deleted; it is created again once it is gone")
+            return wait(reasons.REMADE("host CRD"))
         wanted = without_built_in_names(crossing(pair.virtual, conversion=ctx.config.conversion))
         refuse_unsafe(wanted, pair.host, Side.HOST)
         return _apply(ctx, pair.virtual, wanted)
@@ -111,7 +112,7 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
     name = key_of(virtual).name
     if name in ctx.config.names:
         return ""
-    return f"{name} is not among sync.{TenantDefinitionSyncer.section}.names"
+    return reasons.NOT_LISTED(name, f"sync.{TenantDefinitionSyncer.section}.names")
 
 
 def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:

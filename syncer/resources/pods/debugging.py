@@ -61,7 +61,7 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Decisi
                 why = f"{why}; kubectl debug takes --profile={ctx.config.pod_security}"
             refused.append(why)
         except NotYet as error:
-            decision = decision.then(wait(str(error), on=(error.on,)))
+            decision = decision.then(wait(error.why, on=(error.on,)))
         else:
             latest = further
             decision = decision.then(_merged(ctx, pair, sent, translated))

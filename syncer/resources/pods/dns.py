@@ -5,7 +5,7 @@ See https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
 
 from collections.abc import Iterable
 
-from syncer.api import LONGEST_LABEL, Context, Decision, Key, Obj, ObjectRef, Side, wait
+from syncer.api import LONGEST_LABEL, Context, Decision, Key, Obj, ObjectRef, Side, reasons, wait
 from syncer.resources.kinds import SERVICES
 
 #: Limits of ``dnsConfig`` in a Pod.
@@ -37,7 +37,7 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
     if ctx.virtual(SERVICES, key) is None or _address(ctx, key):
         return None
     reference = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
-    return wait(f"the DNS Service {key} has no address on the host yet", on=(reference,))
+    return wait(reasons.NO_DNS_ADDRESS(key), on=(reference,))
 
 
 def fields(ctx: Context, virtual: Obj) -> Obj:

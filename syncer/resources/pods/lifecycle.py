@@ -10,6 +10,7 @@ from syncer.api import (
     annotations_of,
     delete,
     is_deleting,
+    reasons,
     skip,
 )
 from syncer.resources.kinds import NODES
@@ -75,7 +76,7 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
     Caches are complete when a syncer is called, so a copy that isn't cached doesn't exist.
     """
     if runs_elsewhere(ctx, virtual):
-        return skip("a node of the virtual cluster itself runs it")
+        return skip(reasons.OWN_NODE())
     if is_deleting(virtual):
         return _end(ctx, virtual)
     if has_started(virtual):
@@ -84,9 +85,9 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
         final = _final_status(ctx, virtual, is_disrupted=True)
         return ended_by_host(delete(virtual=virtual, grace=0, final_status=final, reason=why))
     if is_finished(virtual):
-        return skip("it has finished")
+        return skip(reasons.FINISHED())
     if (virtual.get("spec") or {}).get("schedulingGates"):
-        return skip("scheduling gates hold it; it is sent to the host when they are gone")
+        return skip(reasons.GATED())
     return None
 
 
@@ -105,7 +106,7 @@ def _end(ctx: Context, virtual: Obj) -> Decision:
     status = _final_status(ctx, virtual, is_disrupted=False)
     is_marked = metadata.get("deletionGracePeriodSeconds") == 0
     if status is None and is_marked and metadata.get("finalizers"):
-        return skip("it is being deleted and waits for its finalizers")
+        return skip(reasons.WAITS_FOR_FINALIZERS())
     reason = "it is being deleted, and no longer runs on the host"
     return delete(virtual=virtual, grace=0, final_status=status, reason=reason)
 

@@ -32,6 +32,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     merge,
+    reasons,
     set_conditions,
     uid_of,
     wait,
@@ -164,7 +165,7 @@ class PodSyncer(
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave mirror Pods alone, which represent a kubelet's own manifests."""
         if lifecycle.is_mirror(obj):
-            return "it mirrors a static Pod of a kubelet"
+            return reasons.STATIC_POD()
         return None
 
     def sync_down(self, ctx: Context[PodConfig], virtual: Obj) -> Decision:
@@ -247,9 +248,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
         return report
     key = Key("", node)
     if ctx.virtual(NODES, key) is None:
-        why = f"the virtual cluster has no Node {node} yet"
-        why = f"{why}; sync.fake.nodes makes one for each that is used"
-        return wait(why, on=(ObjectRef(Side.VIRTUAL, NODES, key),))
+        return wait(reasons.NODE_MISSING(node), on=(ObjectRef(Side.VIRTUAL, NODES, key),))
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
@@ -326,7 +325,7 @@ def _end_host(config: PodConfig, pair: Pair) -> Decision:
     if is_deleting(pair.host):
         left = pair.host["metadata"].get("deletionGracePeriodSeconds")
         if grace is None or left is None or grace >= left:
-            return wait("both are being deleted; the host's kubelet is stopping it")
+            return wait(reasons.BOTH_END())
     return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")
 
 
@@ -339,7 +338,7 @@ def _end_virtual(pair: Pair) -> Decision:
     grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
     may_run = lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host)
     if grace == 0 and may_run:
-        return wait("the host is deleting it without grace; its end state is known once it is gone")
+        return wait(reasons.HOST_ENDS_AT_ONCE())
     decision = delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
     return lifecycle.ended_by_host(decision)
 
@@ -352,7 +351,7 @@ def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
     if ctx.host_of(SERVICE_ACCOUNTS, account) is not None:
         return None
     reference = ObjectRef(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
-    return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(reference,))
+    return wait(reasons.ACCOUNT_NOT_ON_HOST(account.name, account), on=(reference,))
 
 
 def _missing_tokens(ctx: Context, virtual: Obj) -> Decision | None:
@@ -363,4 +362,5 @@ def _missing_tokens(ctx: Context, virtual: Obj) -> Decision | None:
     secret = ctx.host(SECRETS, key)
     if secret is not None and annotations_of(secret).get(ctx.marks.uid) == uid_of(virtual):
         return None
-    return wait("its token is not on the host yet", on=(ObjectRef(Side.HOST, SECRETS, key),))
+    why = reasons.TOKEN_NOT_ON_HOST(key_of(virtual))
+    return wait(why, on=(ObjectRef(Side.HOST, SECRETS, key),))

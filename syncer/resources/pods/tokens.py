@@ -25,6 +25,7 @@ from syncer.api import (
     delete,
     is_deleting,
     key_of,
+    reasons,
     skip,
     uid_of,
     wait,
@@ -93,27 +94,27 @@ class PodTokenSyncer(
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave Pods alone that are never run on the host."""
         if side is Side.VIRTUAL and lifecycle.is_mirror(obj):
-            return "it mirrors a static Pod of a kubelet"
+            return reasons.STATIC_POD()
         return None
 
     def sync_down(self, ctx: Context[PodTokenConfig], virtual: Obj) -> Decision:
         """Request the tokens of a Pod that is about to run, or that runs and has lost them."""
         if not token_files(virtual):
-            return skip("it mounts no token")
+            return skip(reasons.NO_TOKEN())
         if _ends(virtual):
-            return skip("the Pod has finished or is being deleted")
+            return skip(reasons.POD_OVER())
         if ctx.host_of(PODS, key_of(virtual)) is None and not _is_to_run(ctx, virtual):
-            return skip("the host does not run it")
+            return skip(reasons.NOT_RUN())
         if missing := _missing_account(ctx, virtual):
-            return wait(f"its ServiceAccount {missing.key.name} is not there yet", on=(missing,))
+            return wait(reasons.NO_SERVICE_ACCOUNT(missing.key.name), on=(missing,))
         return _renewed(ctx, virtual, reason="the Pod needs tokens of its ServiceAccount")
 
     def sync(self, ctx: Context[PodTokenConfig], pair: Pair) -> Decision:
         """Renew the tokens in time while the Pod runs."""
         if is_deleting(pair.host):
-            return wait("the Secret is being deleted; it is created again once it is gone")
+            return wait(reasons.REMADE("Secret"))
         if _ends(pair.virtual):
-            return skip("the Pod has finished or is being deleted")
+            return skip(reasons.POD_OVER())
         if not lifecycle.is_selected(ctx, pair.virtual):
             return delete(host=pair.host, reason="the Pod is no longer synced")
         left = _seconds_left(ctx, pair)
@@ -122,9 +123,7 @@ class PodTokenSyncer(
             return apply(reason="the tokens are still valid").look_again(left)
         if left > 0 and ctx.virtual(NODES, Key("", node)) is None:
             there = ObjectRef(Side.VIRTUAL, NODES, Key("", node))
-            return wait(
-                "its tokens can't name its Node until the Node is there", after=left, on=(there,)
-            )
+            return wait(reasons.TOKEN_WITHOUT_NODE(), after=left, on=(there,))
 
         if missing := _missing_account(ctx, pair.virtual):
             why = f"its ServiceAccount {missing.key.name} is not there"

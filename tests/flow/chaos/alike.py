@@ -8,8 +8,8 @@ from custom_scene import CERTIFICATES, ISSUERS
 from chaos.guards import MARKS, home, owner_of
 from chaos.people import INGRESSES, KINDS, SAMPLED, SERVICE_ACCOUNTS
 from syncer.api import Key, Obj, SyncRequest, annotations_of, is_deleting, uid_of
+from syncer.api.reasons import RequestState
 from syncer.daemon.process import Process
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.pods.lifecycle import has_started, is_finished
 
 if TYPE_CHECKING:

@@ -315,7 +315,7 @@ def parts_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
             "ephemeralContainers": [{"name": debugger, "image": "tools"}],
             "volumes": [*copy["spec"].get("volumes", ()), {"name": token, "emptyDir": {}}],
         }
-        stage.operator.put(merged(copy, {"spec": parts, "status": {"phase": "Running", **statuses}}))
+        stage.operator.change(copy, {"spec": parts, "status": {"phase": "Running", **statuses}})
         stage.operator.put(_started_container(copy, name, debugger))
         stage.later(0.5, forge)
 
@@ -331,7 +331,7 @@ def parts_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
             volumes = [*original["spec"].get("volumes", ()), {"name": token, "emptyDir": {}}]
             chosen = rng.sample(forged, rng.randrange(1, 5))
             parts = {"ephemeralContainers": chosen, "volumes": volumes}
-            stage.tenant.patch("pods", str(key_of(made)), spec=parts)
+            stage.tenant.change(original, {"spec": parts})
         stage.later(1.0, ask)
 
     def ask() -> None:
@@ -364,7 +364,7 @@ def ports_of_kubelets(stage: Stage, rng: random.Random, name: str) -> None:
             copy = stage.scene.copy(each)
             if copy is not None and not is_unmarked(copy):
                 node = {"nodeName": key_of(each).name}
-                stage.operator.put(merged(copy, {"spec": node, "status": {"phase": "Running"}}))
+                stage.operator.change(copy, {"spec": node, "status": {"phase": "Running"}})
 
     def look() -> None:
         used = stage.kubelet_ports()
@@ -392,7 +392,7 @@ def slices_that_lead_away(stage: Stage, rng: random.Random, name: str) -> None:
         copy = stage.scene.copy(target)
         if copy is not None and not is_unmarked(copy):
             status = {"phase": "Running", "podIP": own, "podIPs": [{"ip": own}]}
-            stage.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": status}))
+            stage.operator.change(copy, {"spec": {"nodeName": NODE}, "status": status})
 
     def lead() -> None:
         for each in range(SLICES_AT_ONCE):
@@ -476,7 +476,7 @@ def names_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
         text = f'secret "db" not found in namespace {copy["metadata"]["namespace"]}'
         state = {"waiting": {"reason": "Error", "message": text}}
         status = {"message": text, "containerStatuses": [{**waiting, "state": state}]}
-        stage.operator.put(merged(copy, {"status": status}))
+        stage.operator.change(copy, {"status": status})
 
     stage.later(1.5, report)
 
@@ -696,7 +696,7 @@ def grants_that_are_frozen(stage: Stage, rng: random.Random, name: str) -> None:
     def exceed() -> None:
         copy = stage.scene.copy(obj)
         if copy is not None and not is_unmarked(copy):
-            stage.operator.put(merged(copy, frozen.earlier(copy)))
+            stage.operator.change(copy, frozen.earlier(copy))
         stage.must_shrink(FrozenObject(obj, "freezes"))
 
     stage.later(1.5, freeze)
@@ -719,7 +719,7 @@ def _freeze_address(stage: Stage, rng: random.Random, name: str) -> None:
         copy = stage.scene.copy(target)
         if copy is not None and not is_unmarked(copy):
             status = {"phase": phase, "podIP": address, "podIPs": [{"ip": address}]}
-            stage.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": status}))
+            stage.operator.change(copy, {"spec": {"nodeName": NODE}, "status": status})
 
     def freeze() -> None:
         for each in freezes:

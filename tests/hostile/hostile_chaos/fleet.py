@@ -163,7 +163,7 @@ class Fleet:
         web = str(self.names.to_host(PODS, Key(OTHERS, "web")))
         copy = eventually(partial(self.host.get, "pods", web), "the other tenant's Pod has a copy")
         status = {"phase": "Running", "podIP": NEIGHBOUR_ADDRESS, "podIPs": [{"ip": NEIGHBOUR_ADDRESS}]}
-        self.host.put(merged(copy, {"spec": {"nodeName": NODE_OF_OTHERS}, "status": status}))
+        self.host.change(copy, {"spec": {"nodeName": NODE_OF_OTHERS}, "status": status})
 
     def has_port(self) -> bool:
         """Return True if the kubelet of the other tenant's Node has a port."""
@@ -190,7 +190,7 @@ class Fleet:
 
     def attacks(self, name: str) -> list[Obj]:
         """Return a Secret for each attack."""
-        program = {
+        program: Obj = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "command": "/bin/sh",
             "args": ["-c", f"echo > {self.ran}"],

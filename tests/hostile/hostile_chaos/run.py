@@ -132,7 +132,7 @@ def play(plan: Plan, folder: Path, *, say: Callable[[str], object] = str) -> Tur
 
 
 def _attack(stage: Stage, audit: Audit, pulse: Pulse, turn: Turn, end: float, say: Callable[[str], object]) -> None:
-    """Attack until the end, each way as often as the others, and once at least; start the daemon anew in
+    """Attack until the end, each way as often as the others, and once at least; start the daemon again in
     the middle.
     """
     rng, deck = random.Random(turn.plan.seed), list[str]()
@@ -175,7 +175,7 @@ def _restart(stage: Stage, audit: Audit, pulse: Pulse, turn: Turn) -> None:
 
 
 def _start(stage: Stage, turn: Turn) -> None:
-    """Start the daemon anew, if need be without what it doesn't start with."""
+    """Start the daemon again, if need be without what it doesn't start with."""
     stage.heal()
     try:
         stage.scene.daemon.start()

@@ -78,7 +78,7 @@ class StagedServer(ReviewingServer):
             self.lies.pop(text, None)
 
     def relist(self, resource: str) -> None:
-        """Let the daemon list a resource anew."""
+        """Let the daemon list a resource again."""
         self.lag(self.revision, user=DAEMON.name, resource=resource, relist=True).end()
 
     def cut_off(self, resource: str) -> None:

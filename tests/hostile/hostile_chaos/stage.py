@@ -355,7 +355,7 @@ class Stage:
         self.later(seconds, lambda: self.tenant.call(partial(StagedServer.be_honest, text=text)))
 
     def relist(self, resource: str) -> None:
-        """Let the daemon list a resource of the virtual cluster anew."""
+        """Let the daemon list a resource of the virtual cluster again."""
         self.tenant.call(partial(StagedServer.relist, resource=resource))
 
     def cut_off(self, resource: str) -> None:

@@ -106,7 +106,7 @@ def test_other_decisions() -> None:
 
 def test_decision_followed_by_another() -> None:
     both = apply(host=POD, reason="one").look_again(30).then(retry(5, "two"))
-    assert (both.reason, both.after, both.outcome) == ("one; two", 5, Outcome.PENDING)
+    assert (both.reason, both.after, both.outcome) == ("two", 5, Outcome.PENDING)
     assert len(both.then(apply(virtual=POD)).writes) == 2
     assert apply(host=POD).then(skip("nothing more")).outcome is Outcome.IN_STEP
     assert Decision().then(Decision()).after is None

@@ -113,15 +113,15 @@ def test_key_denied_for_every_kind_crosses_where_a_list_has_it(
     assert rules.crosses("annotations", "helm.sh/chart") is crosses
 
 
-def test_narrowed_filter_keeps_the_labels_and_the_section() -> None:
+def test_filter_with_other_annotation_rules_keeps_the_labels_and_the_section() -> None:
     section = MetadataRules(labels=KeyRules(deny=("a",)), annotations=KeyRules(allow=("*", "b")))
     rules = MetadataFilter(MetadataRules(), section)
-    narrowed = rules.narrowed(KeyRules(allow=("c",)))
+    other = rules.with_annotation_rules(KeyRules(allow=("c",)))
     keys = dict.fromkeys("abcd", "x")
-    assert set(narrowed.kept("labels", keys)) == {"b", "c", "d"}
-    assert set(narrowed.kept("annotations", keys)) == {"b", "c"}
+    assert set(other.kept("labels", keys)) == {"b", "c", "d"}
+    assert set(other.kept("annotations", keys)) == {"b", "c"}
     assert set(rules.kept("annotations", keys)) == set("abcd"), "it is another filter"
-    assert rules.narrowed(KeyRules(allow=("c",))) is narrowed, "it is compiled once"
+    assert rules.with_annotation_rules(KeyRules(allow=("c",))) is other, "it is compiled once"
 
 
 def test_answers_for_keys_are_remembered_within_bounds() -> None:

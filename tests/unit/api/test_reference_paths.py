@@ -243,7 +243,7 @@ def test_reference_with_fields_beside_it_can_not_end_in_a_list() -> None:
 # -- what follows from them ------------------------------------------------------------------------
 
 
-def test_used_reference_counts_and_a_merely_named_one_does_not() -> None:
+def test_used_reference_counts_and_one_that_is_only_named_does_not() -> None:
     references: References = {
         "spec.used": SECRETS,
         "spec.named": Reference(CONFIG_MAPS, use="named"),

@@ -118,7 +118,7 @@ class InformerBesideServer(RuleBasedStateMachine):
     @rule(data=st.data())
     def etcd_is_restored(self, data: st.DataObject) -> None:
         """End all connections: an event of an earlier write comes before anything is
-        listed anew, or is void.
+        listed again, or is void.
         """
         version = data.draw(st.sampled_from(sorted(self.states)))
         self.history += 1

@@ -441,7 +441,7 @@ def test_relist_without_ordered_versions_leaves_the_others_watch_open() -> None:
 
 
 def test_watch_ends_where_no_server_has_been_after_etcd_was_restored() -> None:
-    """Everybody lists anew, once one reflector has listed an older state than the watch has shown."""
+    """Everybody lists again, once one reflector has listed an older state than the watch has shown."""
 
     async def scenario() -> None:
         async with host() as scene:

@@ -15,7 +15,7 @@ NAMES, CLUSTERS, MARKS = ("x", "y", "z"), ("a", "b"), ("a", "b", "unknown", None
 
 #: A change of an object: its name, and its mark, or ``"gone"``.
 changes = st.tuples(st.sampled_from(NAMES), st.sampled_from((*MARKS, "gone")))
-#: What else happens: the watches are cut, or can't go on; the daemon lists anew; a cluster leaves and comes again.
+#: What else happens: the watches are cut, or can't go on; the daemon lists again; a cluster leaves and comes again.
 troubles = st.sampled_from(("cut", "compact", "relist a", "relist b", "again a", "again b", "wait", "breath"))
 Steps = Sequence[tuple[str, str | None] | str]
 

@@ -64,7 +64,10 @@ def test_selection_goes_to_the_daemon(there: Daemon, arguments: tuple[str, ...],
 def test_empty_answer_is_no_failure(there: Daemon) -> None:
     there.answer = []
     assert call().stdout == "nothing is parked\n"
-    assert call("pods", "--retry").stdout == "no such object is parked\n"
+    assert call("pods").stdout == "no such object is parked; `syncer explain` has its state and the reason\n"
+    for kind in ((), ("pods",)):
+        again = "nothing to try again; `syncer explain` has an object's state and the reason\n"
+        assert call(*kind, "--retry").stdout == again
     assert json.loads(call("-o", "json").stdout) == []
 
 

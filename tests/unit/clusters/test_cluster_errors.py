@@ -126,6 +126,12 @@ def test_missing_right_names_the_rule() -> None:
         "host cluster: list secrets is forbidden. Missing RBAC rule for u: "
         '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}.'
     )
+    text = (
+        'secrets "db" is forbidden: User "u" cannot watch resource "secrets" in API group "" in the namespace "infra"'
+    )
+    assert str(from_response(reply(403, "Forbidden", text), everywhere)).endswith(
+        '{apiGroups: [""], resources: ["secrets"], verbs: ["watch"], resourceNames: ["db"]} in namespace infra.'
+    )
 
 
 def test_missing_right_may_be_another_than_the_request() -> None:

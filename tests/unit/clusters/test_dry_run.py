@@ -45,7 +45,7 @@ def test_planned_creation_is_visible_to_later_reads() -> None:
             assert await cluster.get(CONFIG_MAPS, A) == made
             with pytest.raises(AlreadyExists):
                 await cluster.create(CONFIG_MAPS, obj)
-            assert run.writes == [UnsentWrite("create", TARGET, obj)]
+            assert run.writes == [UnsentWrite("create", TARGET, obj, None, obj)]
 
     virtual_time.run(main())
 

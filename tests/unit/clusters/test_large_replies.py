@@ -78,7 +78,7 @@ def test_reply_that_stalls_leaves_room_to_others() -> None:
     assert replies.budget.used <= 16 * MB
 
 
-def test_reply_that_waits_and_ends_takes_nothing_and_lets_nobody_in() -> None:
+def test_reply_that_ends_while_it_waits_takes_nothing_and_admits_no_other() -> None:
     replies = Replies(1)
     exempt, *waiting = [replies.grown(MB + 1) for _ in range(3)]
     waiting[0].end()
@@ -205,7 +205,7 @@ def test_long_line_of_a_watch_waits_for_room_and_arrives_whole(kind: Kind) -> No
     kind.run(main())
 
 
-def test_lost_connection_gives_back_what_its_reply_takes(kind: Kind) -> None:
+def test_lost_connection_gives_back_the_bytes_of_its_reply(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.start_chunked()

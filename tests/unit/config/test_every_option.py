@@ -29,6 +29,7 @@ VALUES: dict[str, Any] = {
     "deny": ["*.example.org"],
     "label": "example.org/public",
     "limits": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]},
+    "mappings.byName": {"infra/settings": "shop/settings"},
     "memory": "16Gi",
     "metadata.labels.allow": ["*", "example.org/tier"],
     "names": ["widgets.example.org"],

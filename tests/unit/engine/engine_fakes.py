@@ -133,6 +133,9 @@ class Reader:
     def copied_by(self, *kind: str) -> list[CopiedKind]:
         return []
 
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        return True
+
     def minor_version(self, side: Side) -> int:
         return 0
 

@@ -5,9 +5,18 @@ from typing import cast
 
 import pytest
 
-from hack.bench.compare import COMPARED, Contender, by_turns, joined, middle, order, ratios
+from hack.bench.compare import (
+    COMPARED,
+    OF_WRITES,
+    Contender,
+    by_turns,
+    joined,
+    middle,
+    order,
+    ratios,
+)
 from hack.bench.phases import Bench, Figures
-from hack.bench.sync import at_least
+from hack.bench.sync import FLOOR, at_least, parse
 
 
 def figures_of(factor: float) -> dict[str, Figures]:
@@ -22,7 +31,7 @@ def figures_of(factor: float) -> dict[str, Figures]:
 def test_ratios_are_taken_round_by_round() -> None:
     factors = ((1, 1), (8, 10), (3, 6), (2, 1))
     rounds = [{"this": figures_of(a), "other": figures_of(b)} for a, b in factors]
-    found = ratios(rounds)
+    found = ratios(rounds, COMPARED)
     assert found["cpu_ms_per_object"]["pods_delete"] == {
         "median": 0.9,
         "min": 0.5,
@@ -34,8 +43,16 @@ def test_ratios_are_taken_round_by_round() -> None:
 
 
 def test_ratio_to_zero_is_left_out() -> None:
-    found = ratios([{"this": figures_of(1), "other": figures_of(0)}])
+    found = ratios([{"this": figures_of(1), "other": figures_of(0)}], COMPARED)
     assert found["cpu_percent"]["idle"] == {"this": 2.0, "other": 0.0}
+
+
+def test_floor_is_compared_by_its_writes_alone() -> None:
+    found = ratios([{"this": figures_of(2), "other": figures_of(1)}], OF_WRITES)
+    assert found.keys() == {"cpu_ms_per_object", "objects_per_s", "p50_ms", "p99_ms"}
+    phases = {phase for figure in found.values() for phase in figure}
+    assert not phases & {"restart", "idle"}
+    assert found["p50_ms"]["paced_create"]["median"] == 2.0
 
 
 def part(n: int, *, seconds: float, cpu: float, rss: float, writes: float) -> Figures:
@@ -48,6 +65,7 @@ def part(n: int, *, seconds: float, cpu: float, rss: float, writes: float) -> Fi
         "rss_mb": rss,
         "futile": 1.0,
         "writes_per_object": writes,
+        "latencies_ms": [float(number) for number in range(n)],
     }
 
 
@@ -66,6 +84,9 @@ def test_parts_of_a_phase_are_joined_by_their_objects() -> None:
         "rss_mb": 59.0,
         "futile": 2.0,
         "writes_per_object": 1.25,
+        "p50_ms": 9.5,
+        "p95_ms": 27.95,
+        "p99_ms": 29.59,
     }
 
 
@@ -76,7 +97,8 @@ def test_contenders_act_in_turns() -> None:
         acted.append(f"{contender.maps}{time}")
         return {"n": time}
 
-    turns = [Contender(cast("Bench", letter), cast("Bench", None)) for letter in "ab"]
+    absent = cast("Bench", None)
+    turns = [Contender(cast("Bench", letter), absent, absent) for letter in "ab"]
     assert asyncio.run(by_turns(turns, 3, act)) == [[{"n": 0}, {"n": 1}, {"n": 2}]] * 2
     assert acted == ["a0", "b0", "b1", "a1", "a2", "b2"]
 
@@ -94,3 +116,10 @@ def test_number_below_the_least_is_refused() -> None:
     with pytest.raises(Exception, match="1 is too few: at least 2"):
         at_least(2)("1")
     assert at_least(2)("2") == 2
+
+
+def test_floor_takes_no_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse(["--against", FLOOR, "--paced", "8"]).against == FLOOR
+    with pytest.raises(SystemExit):
+        parse(["--against", FLOOR, "--idle", "5"])
+    assert "the floor has no work at rest" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_run_that_is_cut_off_leaves_the_former_tar_and_nothing_else(
     with pytest.raises(error):
         debian.root("small", ["python3", "git"])
     assert {each.name: each.read_text() for each in folder.iterdir()} == before
-    assert debian.root("small", ["python3"]) == tar, "and it is not made anew"
+    assert debian.root("small", ["python3"]) == tar, "and it is not built again"
 
 
 def test_tar_of_other_packages_is_rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

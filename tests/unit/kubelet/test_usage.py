@@ -85,7 +85,7 @@ async def test_cpu_time_grows_by_the_use_between_two_queries(monkeypatch: pytest
     assert (await usages.pods())[FRONT].containers[0].seconds == pytest.approx(first + 10), "nothing new is measured"
     host.pods[copy_name(FRONT)] = virtual(FRONT, started="2026-01-01T10:00:25Z")
     host.figures = [measured(copy_name(FRONT), {"main": ("500m", "64Mi")}, second=30)]
-    assert (await usages.pods())[FRONT].containers[0].seconds == pytest.approx(5), "the container began anew"
+    assert (await usages.pods())[FRONT].containers[0].seconds == pytest.approx(5), "the container began again"
 
 
 @pytest.mark.parametrize(("status", "why"), [(404, usage.ABSENT), (403, usage.FORBIDDEN), (503, usage.SILENT)])

@@ -130,7 +130,7 @@ async def test_delays_to_reconnect_grow_with_the_failures_in_a_row_and_are_never
         scene["a"].tokens = set()
         await until(13.5)
         assert scene["a"].at("/")[4:] == [13.0, 13.0], "at once after a refusal, but once"
-        assert drawn[3:] == [(0.0, 4.0)], "counted anew since the connect"
+        assert drawn[3:] == [(0.0, 4.0)], "counted again since the connect"
 
 
 @in_virtual_time

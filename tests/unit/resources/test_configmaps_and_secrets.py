@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Obj, Outcome, Refused, Verb
+from syncer.api import Key, NameTaken, Obj, Outcome, Refused, Verb
+from syncer.engine.reconcile.policies import staleness
+from syncer.engine.stores.references import References
+from syncer.names import Unchanged
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, ingress, pod, pod_mounting, secret
+from syncer.testing.objects import configmap, ingress, namespace, pod, pod_mounting, secret
 
 COPY = "vc-ns/db-x-shop-x-vc"
 FORCED: dict[str, Any] = {"metadata": {"annotations": {"vsyncer.dev/force-sync": "true"}}}
@@ -73,6 +76,23 @@ def test_annotation_copies_an_unused_object_only_if_the_operator_lets_it() -> No
     world.settle("configmaps", "shop/db")
     assert world.copy_of("configmaps", "shop/db") is None
     assert "force-sync" not in world.decide("configmaps", "shop/db").reason
+
+
+@pytest.mark.reason("UsersUnknown")
+def test_object_waits_while_its_users_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(References, "of", lambda references, resource, virtual: None)
+    world = World().given(virtual=[configmap("db")])
+    assert world.decide("configmaps", "shop/db").outcome is Outcome.PENDING
+
+
+@pytest.mark.reason("ListedJustNow")
+def test_unused_copy_stays_while_a_list_may_be_old(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.given(virtual=[pod_mounting("web", configmap="db"), configmap("db")])
+    world.settle("configmaps", "shop/db")
+    world.gone(virtual=[pod_mounting("web", configmap="db")])
+    monkeypatch.setattr(staleness, "_doubt", lambda observed: 3.0)
+    decision = world.decide("configmaps", "shop/db")
+    assert (decision.outcome, decision.after) == (Outcome.PENDING, 3.0)
 
 
 def test_copy_goes_with_the_last_user(world: World) -> None:
@@ -176,3 +196,39 @@ def test_mirror_of_a_static_pod_uses_nothing(world: World) -> None:
     mirror: dict[str, Any] = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "1"}}}
     world.given(virtual=[secret("db"), pod_mounting("web", secret="db", **mirror)])
     assert not world.decide("secrets", "shop/db").writes
+
+
+def shows(by_name: dict[str, str]) -> dict[str, Any]:
+    """Return the options that show Secrets of the host at these virtual keys."""
+    return {"sync": {"fromHost": {"secrets": {"enabled": True, "mappings": {"byName": by_name}}}}}
+
+
+def test_shown_secret_at_the_key_of_its_copy_is_not_copied_onto_itself() -> None:
+    world = World(config=shows({"shop/registry": "shop/registry"}), translator=Unchanged)
+    world.given(virtual=[namespace("shop"), pod_mounting("web", secret="registry")])
+    world.given(host=[secret("registry", namespace="shop")])
+    world.settle("host-secrets", "shop/registry")
+    assert world.virtual("Secret", "shop/registry")
+    decision = world.decide("secrets", "shop/registry")
+    assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+    assert "came from the host" in decision.reason
+
+
+def test_foreign_secret_in_a_namespace_that_is_shown_has_the_name_of_a_copy() -> None:
+    world = World(config=shows({"vc-ns/*": "shop"}))
+    world.given(virtual=[namespace("shop"), secret("db", **FORCED)])
+    world.given(host=[secret("db-x-shop-x-vc", namespace="vc-ns")])
+    for _ in range(2):
+        with pytest.raises(NameTaken):
+            world.apply(world.decide("secrets", "shop/db"))
+
+
+def test_listed_secret_waits_while_its_namespace_is_being_deleted() -> None:
+    ending = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["kubernetes"]}
+    world = World(config=shows({"infra/db": "shop/db"}))
+    world.given(virtual=[merged(namespace("shop"), {"metadata": ending})], host=[secret("db", namespace="infra")])
+    decision = world.decide("host-secrets", "shop/db")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert [str(each.key) for each in decision.on] == [str(Key("", "shop"))]
+    world.gone(virtual=[namespace("shop")]).given(virtual=[namespace("shop")])
+    assert world.settle("host-secrets", "shop/db")

@@ -104,6 +104,7 @@ def test_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
     assert names == ["ca-x-shop-x-vc", "public"]
 
 
+@pytest.mark.reason("NotShown")
 def test_host_object_that_is_not_shown_cannot_be_used_by_its_name() -> None:
     """Whatever the tenant has of that name, and whatever mark they have put on it."""
     hidden = build(CLUSTER_ISSUERS, "internal")
@@ -365,6 +366,7 @@ def test_pod_and_the_certificate_agree_on_the_name_of_the_secret() -> None:
     assert named == world.context("pods").host_name(world.syncer("secrets").resource, "shop", "db-tls")
 
 
+@pytest.mark.reason("HostMakes")
 def test_secret_of_that_name_made_by_the_tenant_is_not_put_in_the_operators_way() -> None:
     world = world_of(CERT_MANAGER, config={"sync": {"toHost": {"secrets": {"all": True}}}})
     world.given(virtual=[cert(), secret("db-tls"), pod_mounting("web", secret="db-tls")])

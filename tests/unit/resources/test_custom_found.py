@@ -145,6 +145,7 @@ def test_name_that_the_operator_chose_is_the_virtual_one_too() -> None:
     assert (SECRET, Key("shop", "generated")) in asked(world)
 
 
+@pytest.mark.reason("Anothers")
 def test_rules_of_one_kind_do_not_interfere() -> None:
     rules = [*CERT_MANAGER[CERTIFICATE]["related"], {"resource": "secrets", "origin": "host", "by": {"owner": True}}]
     world = begun(entries=merged(dict(CERT_MANAGER), {CERTIFICATE: {"related": rules}})).given(host=[made()])

@@ -1,5 +1,7 @@
 """Objects that an operator on the host creates for copies appear in the virtual cluster."""
 
+from typing import Any
+
 import pytest
 from custom_kinds import (
     CERT_MANAGER,
@@ -50,6 +52,13 @@ def test_host_object_that_nothing_names_stays_on_the_host() -> None:
     world = begun().given(host=[made("other-x-shop-x-vc"), made("registry")])
     assert not {syncer for syncer, _ in asked(world)} & {SECRET}
     assert world.virtual("Secret", "shop/other") is None
+
+
+@pytest.mark.reason("NoOwner")
+def test_role_leaves_an_object_that_nothing_names_to_the_host() -> None:
+    world = begun().given(host=[made("registry")])
+    syncer: Any = world.syncer(SECRET)
+    assert syncer.sync_from_host(world.context(SECRET), made("registry")).outcome is Outcome.SKIPPED
 
 
 def test_event_changes_by_the_host_come_up_and_those_by_the_tenant_are_reverted() -> None:
@@ -169,6 +178,7 @@ def test_only_so_many_of_the_objects_that_name_one_are_tried(
     assert (world.virtual("Secret", "shop/db-tls") is not None) == appears
 
 
+@pytest.mark.reason("OwnerAbsent")
 def test_related_object_waits_until_its_owner_is_on_the_host() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[certificate()], host=[made()])
     decision = world.decide(SECRET, "shop/db-tls")

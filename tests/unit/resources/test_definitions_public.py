@@ -67,6 +67,7 @@ def test_label_has_to_be_exactly_true(value: str) -> None:
     assert "no label tenancy.x-k8s.io/super.public: 'true'" in decision.reason
 
 
+@pytest.mark.reason("CrdNotPublic")
 def test_label_may_be_another_one() -> None:
     made = world(label="example.com/shared")
     assert not made.given(host=[public()]).decide("public-crds", NAME).writes
@@ -103,6 +104,7 @@ def test_crd_of_the_tenants_own_is_never_touched() -> None:
     assert virtual(made) == before
 
 
+@pytest.mark.reason("CopyOfCrd")
 def test_crd_that_a_tenant_put_on_the_host_is_not_given_to_others() -> None:
     section = {"enabled": True, "names": [NAME]}
     theirs = World(
@@ -179,6 +181,7 @@ def test_reason_names_differences_without_the_webhook() -> None:
     assert made.settle("public-crds", NAME) == []
 
 
+@pytest.mark.reason("Remade")
 def test_crd_that_the_tenant_deletes_is_created_again() -> None:
     made = synced()
     made.given(virtual=[merged(virtual(made), ENDING)])
@@ -233,6 +236,7 @@ def test_crd_is_deleted_only_if_it_has_no_objects(end: Any) -> None:
     assert write.only_if_none == Resource("example.com/v1", "Widget", "widgets")
 
 
+@pytest.mark.reason("HostEnds")
 def test_host_crd_that_is_being_deleted_is_still_there_but_not_for_newcomers() -> None:
     made = synced(onRemoval="delete").given(host=[public(**ENDING)])
     assert made.settle("public-crds", NAME) == []
@@ -240,6 +244,7 @@ def test_host_crd_that_is_being_deleted_is_still_there_but_not_for_newcomers() -
     assert late.decide("public-crds", NAME).reason == "the host CRD is being deleted"
 
 
+@pytest.mark.reason("BothGo")
 def test_crd_that_is_being_deleted_is_left_alone() -> None:
     made = removed(synced(onRemoval="delete"))
     made.given(virtual=[merged(virtual(made), ENDING)])

@@ -60,6 +60,7 @@ def test_short_names_and_categories_of_built_in_kinds_stay_behind() -> None:
     assert made.settle("tenant-crds", NAME) == []
 
 
+@pytest.mark.reason("NotListed")
 def test_crds_are_created_only_if_they_are_listed() -> None:
     decision = world().given(virtual=[crd("gadgets.example.com")]).decide("tenant-crds", "gadgets.example.com")
     assert decision.reason == "gadgets.example.com is not among sync.toHost.customResourceDefinitions.names"
@@ -96,6 +97,7 @@ def test_crd_of_the_host_or_of_another_tenant_is_left_alone(labels: Obj) -> None
     assert host(made) == before
 
 
+@pytest.mark.reason("NameCollision")
 def test_tenant_crd_is_recognised_where_all_crds_of_the_host_are_watched() -> None:
     both = {"sync": {"fromHost": {"customResourceDefinitions": {"enabled": True}}}}
     made = World([TenantDefinitionSyncer, PublicDefinitionSyncer], config=merged(options(), both))
@@ -157,6 +159,7 @@ def test_crd_is_deleted_if_configured(end: Any) -> None:
     assert write.only_if_none == Resource("example.com/v1", "Widget", "widgets")
 
 
+@pytest.mark.reason("CrdUnchecked")
 def test_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
     """The host's own objects of the kind are in no list then, and would go with it."""
     made = synced(onRemoval="delete-if-unused")
@@ -167,6 +170,7 @@ def test_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
     assert "its use can't be checked" in decision.reason
 
 
+@pytest.mark.reason("VirtualEnds")
 def test_copy_stays_until_the_virtual_crd_is_really_gone() -> None:
     made = synced(onRemoval="delete").given(virtual=[crd(NAME, **ENDING)])
     decision = made.decide("tenant-crds", NAME)

@@ -143,12 +143,14 @@ def test_target_of_an_endpoint_stays_behind(world: World) -> None:
     assert (world.host("EndpointSlice", COPY) or {})["endpoints"] == [{"addresses": ["10.9.0.4"]}]
 
 
+@pytest.mark.reason("NoServiceNamed")
 def test_slice_of_no_service_has_no_copy(world: World) -> None:
     virtual = endpointslice("db-1", metadata={"labels": {"kubernetes.io/service-name": None}})
     decision = world.given(virtual=[virtual]).decide("endpointslices", "shop/db-1")
     assert (decision.writes, decision.reason) == ((), "no label kubernetes.io/service-name names its Service")
 
 
+@pytest.mark.reason("TooManySlices")
 def test_slices_beyond_the_bound_are_refused(world: World) -> None:
     world.configure({"sync": {"toHost": {"endpointSlices": {"most": 1}}}})
     world.given(virtual=[endpointslice("db-1"), endpointslice("db-2")]).settle("endpointslices", "shop/db-1")

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from syncer.api import Mirror, Obj, References, Resource, SyncDown, Syncer, key_of
+from syncer.api import Mirror, Obj, Outcome, References, Resource, SyncDown, Syncer, key_of
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.plugins import installed
 from syncer.resources.events import EventSyncer
@@ -28,6 +28,13 @@ def copy(world: World) -> Obj:
 def virtual_event(world: World, one: Obj, name: str = "web.17") -> Obj:
     world.given(host=[one]).settle("events", f"shop/{name}")
     return world.virtual("Event", f"shop/{name}") or {}
+
+
+@pytest.mark.reason("EventUnrelated")
+def test_role_leaves_an_event_about_nothing_of_the_tenants(world: World, copy: Obj) -> None:
+    syncer: Any = world.syncer("events")
+    other = event("other.17", about=merged(copy, {"metadata": {"name": "other", "uid": "another"}}))
+    assert syncer.sync_from_host(world.context("events"), other).outcome is Outcome.SKIPPED
 
 
 def test_event_is_about_the_virtual_object(world: World, copy: Obj) -> None:
@@ -56,6 +63,7 @@ def test_event_about_a_container_of_the_hosts_does_not_come_up(world: World, cop
     assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}, "it is in another list"
 
 
+@pytest.mark.reason("EventOfContainer")
 def test_event_about_a_container_does_not_come_up_while_the_pod_has_no_copy(world: World, copy: Obj) -> None:
     world.gone(host=[copy])
     about: dict[str, Any] = {"involvedObject": {"fieldPath": "spec.containers{app}"}}

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from syncer.api import Obj, Outcome, Refused, annotations_of, labels_of
+from syncer.api import Key, Obj, Outcome, Refused, Resource, annotations_of, labels_of
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
+from syncer.resources.kinds import PODS
 from syncer.resources.namespace_values import ENFORCE
 from syncer.resources.namespaces import NamespaceConfig, NamespaceSyncer
 from syncer.testing import World
@@ -35,11 +36,33 @@ def test_namespace_syncer_does_not_apply_where_all_copies_share_a_namespace() ->
     assert not syncer.applies_to(World([], translator=SingleNamespace).settings)
 
 
+@pytest.mark.reason("BuiltInNamespace")
 def test_objects_that_every_cluster_has_are_the_hosts_own() -> None:
     world = World([NamespaceSyncer], translator=Unchanged)
     world.given(virtual=[namespace("default"), namespace("shop")])
     assert not world.decide("namespaces", "default").writes
     assert world.decide("namespaces", "shop").writes
+
+
+@pytest.mark.reason("HostNamespaceListed")
+def test_namespace_that_the_host_has_and_that_is_listed_has_no_copy() -> None:
+    config = {"names": {"namespaces": ["shop"]}}
+    world = World([NamespaceSyncer], config=config, translator=Unchanged).given(virtual=[namespace("shop")])
+    assert not world.decide("namespaces", "shop").writes
+
+
+class Elsewhere(PerNamespace):
+    """Puts copies into other host namespaces than those that stand for virtual ones."""
+
+    def to_host(self, resource: Resource, key: Key) -> Key:
+        host = super().to_host(resource, key)
+        return host._replace(namespace=f"{host.namespace}-x") if resource == PODS else host
+
+
+@pytest.mark.reason("NoHostNamespaces")
+def test_namespace_in_which_no_copies_would_be_has_no_copy() -> None:
+    world = World([NamespaceSyncer], translator=Elsewhere).given(virtual=[namespace("shop")])
+    assert not world.decide("namespaces", "shop").writes
 
 
 HOME = "shop-x-vc-x-vc-ns"
@@ -58,6 +81,7 @@ def home(world: World) -> Obj:
     return found
 
 
+@pytest.mark.reason("TooManyNamespaces")
 def test_host_namespaces_beyond_the_bound_are_refused_and_present_ones_go_on() -> None:
     """Each has the whole quota, so that their number is what bounds a tenant."""
     world = world_of(most=1).given(virtual=[namespace("bank")], host=[namespace("foreign")])
@@ -106,6 +130,16 @@ def test_host_namespace_gets_a_quota_and_limits_and_gets_them_back() -> None:
     assert (world.host("LimitRange", f"{HOME}/vsyncer") or {})["spec"] == LIMITS, "it is no longer configured"
 
 
+@pytest.mark.reason("HomeOutdated")
+def test_no_pod_is_sent_while_the_quota_is_an_earlier_one() -> None:
+    before = world_of(quota=QUOTA)
+    before.settle("namespaces", "shop")
+    quota = before.host("ResourceQuota", f"{HOME}/vsyncer") or {}
+    world = world_of(quota={"hard": {"pods": "20"}}).given(host=[quota, home(before)])
+    world.given(virtual=[pod("web"), serviceaccount("default")])
+    assert world.decide("pods", "shop/web").reason == "its host namespace still has an earlier ResourceQuota"
+
+
 def enforced(world: World, hard: dict[str, str]) -> None:
     """Fill in the status of the quota as the host's controller does."""
     world.given(host=[{**(world.host("ResourceQuota", f"{HOME}/vsyncer") or {}), "status": {"hard": hard}}])
@@ -126,6 +160,7 @@ def test_no_pod_is_sent_before_the_host_enforces_the_whole_quota(status: dict[st
     assert world.decide("pods", "shop/web").writes
 
 
+@pytest.mark.reason("HomeUnlabelled", "HomeLacks", "QuotaNotEnforced")
 def test_no_pod_goes_into_a_host_namespace_that_is_not_ready() -> None:
     plain, full = world_of(podSecurity=""), world_of(quota=QUOTA, limits=LIMITS)
     plain.settle("namespaces", "shop")

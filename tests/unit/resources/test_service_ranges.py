@@ -22,10 +22,9 @@ from syncer.api import (
 )
 from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
-from syncer.resources.kinds import SERVICES
+from syncer.resources.kinds import SELF_ACCESS_REVIEWS, SERVICES
 from syncer.resources.service_ranges import (
     IMPOSSIBLE,
-    REVIEWS,
     SERVICE_CIDRS,
     Network,
     are_within,
@@ -68,7 +67,7 @@ class Asked:
         raise AssertionError("nothing is read")
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
-        assert resource == REVIEWS
+        assert resource == SELF_ACCESS_REVIEWS
         return {**obj, "status": {"allowed": self._listed is not NO_RIGHT}}
 
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:

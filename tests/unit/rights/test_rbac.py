@@ -1,7 +1,7 @@
 """The rights follow from roles, sources and a syncer's own declarations."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from syncer.api import (
     Config,
@@ -230,10 +230,7 @@ def test_host_namespaces_get_a_role_each() -> None:
 class Elsewhere(Events):
     """Begins in other namespaces of the host."""
 
-    namespaces: tuple[str, ...] = ("infra",)
-
-    def host_namespaces(self, settings: Settings) -> tuple[str, ...]:
-        return self.namespaces
+    namespaces: ClassVar[tuple[str, ...] | None] = ("infra",)
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         return [Right(Side.VIRTUAL, MAPS, ("delete",))]
@@ -250,11 +247,33 @@ def test_host_source_in_another_namespace_needs_a_role_there() -> None:
     assert namespaces_of(Elsewhere()) == {"infra"}
 
 
-def test_source_in_several_namespaces_is_watched_in_all() -> None:
-    several = Elsewhere()
-    several.namespaces = ("infra", "shared")
-    assert namespaces_of(several) == {""}
-    assert namespaces_of(Elsewhere(), Events()) == {""}
+class ElsewhereTwice(Elsewhere):
+    """Begins in two other namespaces."""
+
+    namespaces = ("infra", "shared")
+
+
+def test_source_in_several_namespaces_takes_a_role_in_each() -> None:
+    assert namespaces_of(ElsewhereTwice()) == {"infra", "shared"}
+    assert namespaces_of(Elsewhere(), Events()) == {"infra", "vc"}
+
+
+class Named(Elsewhere):
+    """Shows a whole namespace and two objects, of which one is in that namespace."""
+
+    def host_names(self, settings: Settings) -> tuple[Key, ...]:
+        return (Key("shared", "b"), Key("shared", "a"), Key("infra", "c"))
+
+
+def test_listed_names_take_the_right_to_these_names() -> None:
+    settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
+    read = [
+        right for right in needed([Named()], settings=settings) if right.resource == EVENTS and right.side is Side.HOST
+    ]
+    assert {(right.namespaces, right.names, right.verbs) for right in read} == {
+        (("infra",), (), ("get", "list", "watch")),
+        (("shared",), ("a", "b"), ("get", "list", "watch")),
+    }
 
 
 class Looks(Maps):
@@ -265,7 +284,7 @@ class Looks(Maps):
 
 def test_source_that_is_only_read_in_another_namespace_needs_a_role_there() -> None:
     assert namespaces_of(Looks()) == {"infra"}
-    assert namespaces_of(Looks(), Events()) == {""}
+    assert namespaces_of(Looks(), Events()) == {"infra", "vc"}
 
 
 class Labelled(Elsewhere):

@@ -50,6 +50,9 @@ class Copies:
     def copied_by(self, group: str, kind: str) -> list[CopiedKind]:
         return []
 
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        return True
+
     def minor_version(self, side: Side) -> int:
         return 0
 

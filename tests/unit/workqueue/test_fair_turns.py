@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from fair_scene import WORKERS, request
 
 from hack.side_tasks import helped_by
@@ -128,5 +129,57 @@ def test_cancelled_worker_that_waits_for_the_next_turn_leaves_its_request() -> N
         taken, _ = await third
         assert (await first, taken) == (request("a", "one"), request("b", "other"))
         assert second.cancelled()
+
+    asyncio.run(scenario())
+
+
+def test_each_waiting_worker_is_woken_for_a_request_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    look = Queue._take
+
+    def counted(queue: Queue) -> tuple[SyncRequest, float] | None:
+        nonlocal looks
+        looks += 1
+        return look(queue)
+
+    async def scenario() -> None:
+        nonlocal looks
+        scene = Scene()
+        waiting = [asyncio.create_task(scene.queue.get()) for _ in range(WORKERS)]
+        await asyncio.sleep(0)
+        looks = 0
+        scene.flood("vc", WORKERS // 2)
+        done, pending = await asyncio.wait(waiting, timeout=0.01)
+        assert (len(done), looks) == (WORKERS // 2, WORKERS // 2)
+        for task in pending:
+            task.cancel()
+
+    monkeypatch.setattr(Queue, "_take", counted)
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_woken_worker_that_is_cancelled_wakes_another(turns: int) -> None:
+    """Before it looks for a request, or while it waits for the next turn."""
+
+    async def scenario() -> None:
+        scene = Scene()
+
+        async def take_long() -> SyncRequest:
+            taken, _ = await scene.queue.get()
+            scene.now += LONG
+            return taken
+
+        tasks = [asyncio.create_task(take_long()) for _ in range(4)]
+        await asyncio.sleep(0)
+        scene.flood("vc", 3)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        async with asyncio.timeout(10):
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {each for each in found if isinstance(each, SyncRequest)} == {
+            request(name, "vc") for name in ("n0", "n1", "n2")
+        }
 
     asyncio.run(scenario())

@@ -7,6 +7,7 @@ from kube_envtest.apiserver import rbac
 from kube_envtest.apiserver.errors import forbidden, forbidden_path
 from kube_envtest.apiserver.rbac import User
 from kube_envtest.apiserver.request import Call, Request
+from kube_envtest.apiserver.selectors import exact_name
 from kube_envtest.apiserver.storage import Storage
 
 Obj = dict[str, Any]
@@ -47,16 +48,20 @@ class Rbac:
             ApiError: Forbidden.
         """
         namespace = call.name if call.type.plural == "namespaces" else call.namespace
+        name = call.name
+        if not name and verb in ("list", "watch"):
+            # The source is `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`.
+            name = exact_name(call.query.get("fieldSelector", ""))
         attributes = {
             "verb": verb,
             "group": call.type.group,
             "resource": call.type.plural,
             "subresource": call.subresource,
             "namespace": namespace,
-            "name": call.name,
+            "name": name,
         }
         if not self.allowed(call.request.user, attributes):
-            raise forbidden(call.type, call.name, denial(call.request.user, attributes))
+            raise forbidden(call.type, name, denial(call.request.user, attributes))
 
     def permit_path(self, request: Request) -> None:
         """Check that the caller may use a path that is no resource.

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from email.utils import formatdate
 from functools import lru_cache
 
 from kube_envtest.virtual_time import VirtualTimeLoop
@@ -32,6 +33,16 @@ def timestamp(seconds: float) -> str:
 @lru_cache(256)
 def _timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def http_date(seconds: float) -> str:
+    """Format a time as in the header ``Date``: ``Thu, 01 Jan 2026 00:00:00 GMT``."""
+    return _http_date(int(seconds))
+
+
+@lru_cache(256)
+def _http_date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)
 
 
 def micro_timestamp(seconds: float) -> str:

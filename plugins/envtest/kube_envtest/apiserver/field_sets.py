@@ -1,8 +1,8 @@
 """Sets of field paths, in the form of `managedFields[].fieldsV1`, and their algebra.
 
 A set is a tree of dicts. A key is a step (`f:name`, `k:{"name":"x"}`, `v:"x"`); its value is `{}`
-for a member with nothing below, contains `"."` for a member with more below, and neither for a mere
-step to a deeper member. Source: `sigs.k8s.io/structured-merge-diff/fieldpath`. No function changes
+for a member with nothing below, contains `"."` for a member with more below, and neither for a
+step that only leads to a deeper member. Source: `sigs.k8s.io/structured-merge-diff/fieldpath`. No function changes
 its arguments.
 """
 

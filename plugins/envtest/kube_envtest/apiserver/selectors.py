@@ -242,6 +242,16 @@ def parse_fields(text: str) -> Callable[[Obj], bool]:
     return matches
 
 
+def exact_name(text: str) -> str:
+    """Return the name that a field selector requires; "" if it requires none, or is malformed."""
+    try:
+        terms = _terms(text)
+    except SelectorError:
+        return ""
+    names = (value for field, operator, value in terms if field == "metadata.name" and operator != "!=")
+    return next(names, "")
+
+
 def check_fields(text: str, kind: str, extra: Iterable[str] = ()) -> None:
     """Refuse a field selector with fields that `kind` can't be selected by.
 

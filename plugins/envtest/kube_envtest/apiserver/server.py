@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kube_envtest.apiserver import http
 from kube_envtest.apiserver.assembly import assemble
 from kube_envtest.apiserver.changes import Change, Changes
-from kube_envtest.apiserver.clock import Clock, loop_clock, timestamp
+from kube_envtest.apiserver.clock import Clock, http_date, loop_clock, timestamp
 from kube_envtest.apiserver.contents import Contents
 from kube_envtest.apiserver.errors import ApiError
 from kube_envtest.apiserver.faults import AFTER, BEFORE, Faults, Rule, failure
@@ -156,6 +156,7 @@ class ApiServer(Contents):
         if isinstance(answer, Response):
             for rewrite in (rule.rewrite for rule in rules if rule.rewrite):
                 answer = replace(answer, body=rewrite(answer.body))
+            answer.headers = {**answer.headers, "Date": http_date(self._clock())}
         status = answer.status if isinstance(answer, Response) else 200
         if any(rule.reset == AFTER for rule in rules):
             raise self._lost(request, verb, resource, answer)

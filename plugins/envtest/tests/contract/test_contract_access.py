@@ -91,6 +91,25 @@ def test_a_role_allows_exactly_its_rules(api: Api, ns: str) -> None:
     assert api.get("/api/v1/configmaps", user="alice").status == 403
 
 
+def test_a_list_and_a_watch_of_a_name_take_the_right_to_that_name(api: Api, ns: str) -> None:
+    path = f"/api/v1/namespaces/{ns}/configmaps"
+    for name in ("a", "b"):
+        api.make(path, {"metadata": {"name": name}})
+    grant(api, ns, user("alice"), rule("get list watch deletecollection", resourceNames=["a"]))
+    selected = f"{path}?fieldSelector=metadata.name%3Da"
+    api.eventually(lambda: api.get(selected, user="alice").status == 200)
+    assert [one["metadata"]["name"] for one in api.get(selected, user="alice")["items"]] == ["a"]
+    assert api.get(f"{selected}&watch=true&timeoutSeconds=1", user="alice").status == 200
+    assert api.get(f"{path}?fieldSelector=metadata.name%3D%3Da%2Cmetadata.namespace%3D{ns}", user="alice").status == 200
+    assert api.get(f"{path}?fieldSelector=metadata.name%21%3Da", user="alice").status == 403
+    assert api.get(path, user="alice").status == 403
+    assert api.delete(selected, user="alice").status == 403
+    assert api.get(f"{path}?fieldSelector=metadata.name%3Db", user="alice")["message"] == (
+        'configmaps "b" is forbidden: User "alice" cannot list resource "configmaps" in API group "" in the namespace '
+        f'"{ns}"'
+    )
+
+
 def test_groups_and_cluster_roles(api: Api, ns: str) -> None:
     name = api.name("role")
     api.make(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [rule("get list", "pods pods/status")]})

@@ -180,7 +180,7 @@ def with_address(address: str) -> Obj:
     return {"spec": {**spec, "internalTrafficPolicy": "Local"}}
 
 
-def test_address_is_changed_by_way_of_a_mere_name(api: Api, ns: str) -> None:
+def test_address_is_changed_by_way_of_an_external_name(api: Api, ns: str) -> None:
     first = make(api, ns, "a", selector={"x": "y"}, sessionAffinity="ClientIP", internalTrafficPolicy="Local")
     before, other = api.get(services(ns, "a")), make(api, ns, "b")
     named = api.patch(services(ns, "a"), MERE_NAME)
@@ -207,7 +207,7 @@ def test_address_is_changed_by_way_of_a_mere_name(api: Api, ns: str) -> None:
     ), "the old address is free"
 
 
-def test_mere_name_draws_an_address_where_none_is_asked_for(api: Api, ns: str) -> None:
+def test_external_name_draws_an_address_where_none_is_asked_for(api: Api, ns: str) -> None:
     make(api, ns)
     api.patch(services(ns, "a"), MERE_NAME)
     drawn = api.patch(services(ns, "a"), {"spec": {"type": "ClusterIP", "externalName": None}})

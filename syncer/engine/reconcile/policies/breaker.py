@@ -11,10 +11,12 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from syncer.api import reasons
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, Side, SyncRequest, key_of, uid_of
+from syncer.clusters import codec
 from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
@@ -22,8 +24,6 @@ from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.engine.stores.informers import SideInformer
 from syncer.observe.logs import get_logger
 
-#: The reason of a parked request.
-REASON = "DeletionsHeld"
 #: Seconds between checks whether a list is complete.
 LOOK = 1.0
 #: Seconds until a request that waits for a count counts its next step.
@@ -130,13 +130,11 @@ class CircuitBreaker:
         unseen = [write for write in deletions if self._is_unseen(observed, write)]
         if unseen and any(store.is_in_part for store in controller.own_stores()):
             # Counting waits for the complete list, as each page may show hundreds.
-            return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
+            return wait(reasons.LIST_IN_PART(decision.reason), after=LOOK)
 
         alone = [write for write in unseen if self._is_left_alone(observed, write)]
         if len(alone) < len(unseen) and not self._is_counted(controller):
-            return wait(
-                f"{decision.reason}; how many more would be deleted is being counted", after=NEXT
-            )
+            return wait(reasons.DELETIONS_COUNTED(decision.reason), after=NEXT)
 
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
@@ -146,13 +144,12 @@ class CircuitBreaker:
                 else None
             )
             if stopped and (key_of(write.obj), uid_of(write.obj)) in stopped.objects:
-                raise Refused(f"held by the deletion breaker: {stopped}", reason=REASON)
+                raise Refused(
+                    f"held by the deletion breaker: {stopped}", reason=reasons.DELETIONS_HELD.name
+                )
         if not alone:
             return decision
-        why = (
-            f"{decision.reason}; but what is missing was not seen to go,"
-            " and drift of this class is not repaired"
-        )
+        why = reasons.NOT_REPAIRED(decision.reason)
         outcome = Outcome.IN_STEP if left else Outcome.SKIPPED
         return replace(decision, writes=left, reason=why, outcome=outcome)
 
@@ -283,13 +280,12 @@ class CircuitBreaker:
         watch reported.
         """
         other = write.side.other
-        store = observed.controller.store(other)
+        key = observed.request.key if other is Side.VIRTUAL else observed.host_key
+        store = observed.controller.store(other, key)
         if store is None:
             return False
         if observed.on(other) is None:
-            return not store.saw_go(
-                observed.request.key if other is Side.VIRTUAL else observed.host_key
-            )
+            return not store.saw_go(key)
         return (
             other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid)
             is not None
@@ -327,14 +323,17 @@ class CircuitBreaker:
             log.error("too many deletions at once, they are held", **about, what=stopped)
 
     def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
-        """Count the objects of a kind on a side, on the host only the copies of this kind.
+        """Count the objects of a kind on a side, without those of others among them.
 
         Yield the cost of each step.
         """
-        store = controller.store(side)
         virtual = controller.virtual
+        store = virtual if side is Side.VIRTUAL else controller.host
         if store is None:
             return 0
+        only_shown = controller.direction.comes_up and not controller.direction.goes_down
+        if store is virtual and only_shown and not controller.view.informers.is_marked(store):
+            return (yield from self._shown(controller, store))
         if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
             return len(store)
         expected = set()
@@ -346,6 +345,23 @@ class CircuitBreaker:
             yield LOOKED_AT
         for request, cost in self._orphans(controller, store, expected):
             total += request is not None
+            yield cost
+        return total
+
+    def _shown(self, controller: BoundSyncer, virtual: SideInformer) -> Generator[int, None, int]:
+        """Count the virtual objects that show those of the host, among the tenant's own.
+
+        Yield the cost of each step.
+        """
+        marks = self._settings.marks
+        total = 0
+        for key in list(virtual.keys()):
+            cost = LOOKED_AT
+            entry = virtual.entry(key)
+            if entry is not None and controller.host_at(controller.host_key(key)) is not None:
+                cost += entry.size // 8
+                outline = codec.outline(entry.raw)
+                total += marks.is_from_here(outline, cluster=self._settings.identity)
             yield cost
         return total
 
@@ -368,17 +384,18 @@ class CircuitBreaker:
         """
         direction = controller.direction
         virtual = controller.virtual
-        host = controller.host
         if not (direction.by_virtual and direction.by_host):
             return
         assert virtual is not None
-        assert host is not None
         expected = set()
         for key in list(virtual.keys()):
             host_key = controller.host_key(key)
             expected.add(host_key)
             cost = LOOKED_AT
-            if side is Side.VIRTUAL:
+            host = controller.host_at(host_key)
+            if host is None:
+                is_lost = False
+            elif side is Side.VIRTUAL:
                 is_lost = host.entry(host_key) is None and not host.saw_go(host_key)
             else:
                 is_lost = self._is_of_another(virtual, key, host, host_key)
@@ -387,8 +404,9 @@ class CircuitBreaker:
                     cost += searched.size // 8
             yield controller.request(key) if is_lost else None, cost
 
-        if side is Side.HOST and direction.goes_down:
-            for request, cost in self._orphans(controller, host, expected):
+        copies = controller.host
+        if side is Side.HOST and direction.goes_down and copies is not None:
+            for request, cost in self._orphans(controller, copies, expected):
                 yield None if request is None or virtual.saw_go(request.key) else request, cost
 
     @staticmethod

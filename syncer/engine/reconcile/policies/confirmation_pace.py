@@ -9,6 +9,7 @@ rate, and each write its turn. A name whose object has its copy costs nothing.
 
 from collections.abc import Callable
 
+from syncer.api import reasons
 from syncer.api.objects import ObjectRef, Side
 from syncer.engine.reconcile.plan import Deferred, Plan
 from syncer.token_bucket import TokenBucket
@@ -24,10 +25,6 @@ AT_ONCE = 500
 LONGEST = 60.0
 #: Turns that are kept at least before those of writes that didn't come back are dropped.
 _KEPT = 1024
-#: The reason of a request that waits for its turn.
-CONFIRMED_LATER = (
-    "it names many objects that are not there, and the host is asked about them in turn"
-)
 
 
 class ConfirmationPace:
@@ -61,7 +58,7 @@ class ConfirmationPace:
             if wait > LONGEST:
                 for _ in range(further):
                     self._bucket.give_back()
-                return Deferred(CONFIRMED_LATER, LONGEST)
+                return Deferred(reasons.CONFIRMED_LATER(), LONGEST)
             turn = now + wait
         if turn <= now:
             return None
@@ -69,4 +66,4 @@ class ConfirmationPace:
         if len(self._turns) > self._most:
             self._turns = {each: at for each, at in self._turns.items() if at > now - LONGEST}
             self._most = 2 * len(self._turns) + _KEPT
-        return Deferred(CONFIRMED_LATER, turn - now)
+        return Deferred(reasons.CONFIRMED_LATER(), turn - now)

@@ -13,7 +13,7 @@ usual. It thaws after a time, by command, or as soon as another value is wanted;
 goes on, the next revert freezes it again.
 
 Only hashes of values are kept, for a bounded number of objects, and in memory alone: after a
-restart, contention has to be found anew.
+restart, contention has to be found again.
 """
 
 from array import array
@@ -26,6 +26,7 @@ from datetime import datetime, timedelta
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, ObjectRef, SyncRequest, annotations_of, labels_of
+from syncer.api.reasons import FIELDS_FROZEN
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
@@ -298,7 +299,7 @@ class Contention:
             one.announced = True
         reasons = dict.fromkeys(_reason(one, frozen) for one in frozen)
         after = min(one.until for one in frozen) - self._clock()
-        return PostponedFields("; ".join(reasons), max(after, 0.0), bool(new))
+        return PostponedFields(FIELDS_FROZEN, "; ".join(reasons), max(after, 0.0), bool(new))
 
 
 def waiting(decision: Decision, postponed: Sequence[PostponedFields]) -> Decision:
@@ -308,7 +309,8 @@ def waiting(decision: Decision, postponed: Sequence[PostponedFields]) -> Decisio
     times = [one.after for one in postponed]
     if decision.after is not None:
         times.append(decision.after)
-    reason = "; ".join(dict.fromkeys(one.reason for one in postponed))
+    code = postponed[0].code
+    reason = code("; ".join(dict.fromkeys(one.reason for one in postponed)))
     return replace(decision, reason=reason, outcome=Outcome.PENDING, after=min(times))
 
 

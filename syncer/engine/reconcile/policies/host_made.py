@@ -3,6 +3,7 @@
 It would overwrite our copy, and we its, for ever.
 """
 
+from syncer.api import reasons
 from syncer.api.decision import Decision, delete, skip
 from syncer.api.objects import is_deleting
 from syncer.engine.reconcile.plan import Observed
@@ -17,7 +18,7 @@ def leave_to_the_host(observed: Observed) -> Decision | None:
     maker = controller.view.references.maker(resource, observed.request.key)
     if maker is None:
         return None
-    reason = f"the host makes it, for {maker[0].kind} {maker[1]}"
+    reason = reasons.HOST_MAKES(maker[0].kind, maker[1])
     if host is None or is_deleting(host):
         return skip(reason)
     if not ctx.marks.is_ours(host, cluster=ctx.identity, resource=resource):

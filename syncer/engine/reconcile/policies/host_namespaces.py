@@ -6,6 +6,7 @@ copies are put. One that the host has for itself isn't the tenant's, whatever it
 
 from dataclasses import replace
 
+from syncer.api import reasons
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write
 from syncer.api.errors import Refused
@@ -92,7 +93,7 @@ class HostNamespaces:
                         decision,
                         writes=(),
                         outcome=Outcome.SKIPPED,
-                        reason=f"its host namespace: {why}",
+                        reason=reasons.NAMESPACE_EXCLUDED(why),
                     )
                 raise Refused(
                     f"nothing of its namespace is synced: {why}", reason="NamespaceRefused"
@@ -104,7 +105,7 @@ class HostNamespaces:
                     decision,
                     writes=others,
                     outcome=Outcome.PENDING,
-                    reason=f"the host namespace {why}",
+                    reason=reasons.HOST_NAMESPACE_UNREADY(why),
                     on=(*decision.on, on),
                 )
         return decision

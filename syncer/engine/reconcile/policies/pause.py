@@ -11,6 +11,7 @@ are read from the cache, so a pause survives every restart.
 
 from collections.abc import Callable, Iterable
 
+from syncer.api import reasons
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, wait
 from syncer.api.objects import (
@@ -143,8 +144,9 @@ class Pause:
         if self.is_on:
             return self._wait(_NOTE)
         if syncer.name in self.syncers:
-            note = f"the annotation {self._marks.paused} of {_NOTE}"
-            return wait(f"paused: take {syncer.name} out of {note} to go on", on=(_NOTE,))
+            side, resource, key = _NOTE
+            why = reasons.SYNCER_PAUSED(syncer.name, self._marks.paused, side, resource.kind, key)
+            return wait(why, on=(_NOTE,))
         if observed.virtual is not None and self._mark_of(observed.virtual) == YES:
             return self._wait(ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if request.key.namespace in self._paused_namespaces:
@@ -166,9 +168,8 @@ class Pause:
 
     def _wait(self, by: ObjectRef) -> Decision:
         """Return a wait until the mark is removed."""
-        return wait(
-            f"paused: remove the annotation {self._marks.paused} from {by} to go on", on=(by,)
-        )
+        why = reasons.PAUSED(self._marks.paused, by.side, by.resource.kind, by.key)
+        return wait(why, on=(by,))
 
     def _mark_of(self, obj: Obj) -> str:
         """Return the mark, ``""`` if there is none."""

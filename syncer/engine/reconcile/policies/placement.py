@@ -3,6 +3,7 @@
 The name translator was changed.
 """
 
+from syncer.api import reasons
 from syncer.api.decision import Decision, skip
 from syncer.api.errors import Refused
 from syncer.engine.reconcile.plan import Observed
@@ -19,7 +20,7 @@ def refuse_other_key(observed: Observed) -> Decision | None:
     if not request.host_key or not observed.controller.direction.goes_down:
         return None
     if observed.host is None:
-        return skip("the copy at another place is gone")
+        return skip(reasons.OTHER_PLACE_GONE())
     host_key = observed.ctx.host_key(request.key)
     raise Refused(
         f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of"

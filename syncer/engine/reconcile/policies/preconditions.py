@@ -42,16 +42,17 @@ def _with_precondition(observed: Observed, write: Write) -> Write:
 def _with_origin(observed: Observed, write: Write) -> Write:
     """Add a precondition to a write of a syncer from the host: its host object is gone.
 
-    An object that merely left the selection is added to the cache, and decided about as it is.
+    An object that merely left the selection is added to the cache, and decided about as it is. A
+    key that the configuration doesn't list any more needs no look.
     """
-    host = observed.controller.host
+    host = observed.controller.host_at(observed.host_key)
     if (
         not observed.controller.direction.comes_up
         or write.side is Side.HOST
         or observed.host is not None
+        or host is None
     ):
         return write
-    assert host is not None, "what comes up is watched on the host"
     if observed.host_key in host or (host.saw_go(observed.host_key) and not was_just_listed(host)):
         return write
     return replace(write, precondition=Precondition(_ref(observed, Side.HOST)))
@@ -66,11 +67,14 @@ def _ref(observed: Observed, side: Side) -> ObjectRef:
 
 def _saw_go(observed: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
     """Return True if a watch reported the deletion of the object that the write follows from."""
-    store: SideInformer | None = observed.controller.store(side)
+    key = observed.host_key
+    if side is Side.VIRTUAL:
+        key = observed.request.key
+    store: SideInformer | None = observed.controller.store(side, key)
     if store is None:
         return True
     if side is Side.VIRTUAL:
-        return store.saw_go(observed.request.key, copied_from)
+        return store.saw_go(key, copied_from)
     # The deleted object may be an earlier copy; that matters unless the tenant deleted the virtual
     # object.
-    return is_deleting(write.obj) and store.saw_go(observed.host_key)
+    return is_deleting(write.obj) and store.saw_go(key)

@@ -11,6 +11,7 @@ from cachetools import LRUCache
 
 from syncer.api.decision import Write
 from syncer.api.objects import ObjectRef, SyncRequest, uid_of
+from syncer.api.reasons import MERGE_REFUSED
 from syncer.api.texts import shortened
 from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields
 from syncer.translate.three_way import digest
@@ -44,7 +45,9 @@ class Refusals:
         left = known.until - self._clock()
         if left <= 0:
             return planned
-        return planned._replace(calls=(), refused=PostponedFields(known.why, left, new=False))
+        return planned._replace(
+            calls=(), refused=PostponedFields(MERGE_REFUSED, known.why, left, new=False)
+        )
 
     def note(self, planned: PlannedWrite, error: Exception) -> PostponedFields:
         """Record that a merge was refused, and return the report about it.
@@ -55,7 +58,7 @@ class Refusals:
         self._known[planned.ref, _hash(planned.write)] = _Refusal(
             why, self._clock() + AGAIN_SECONDS
         )
-        return PostponedFields(why, AGAIN_SECONDS, new=False)
+        return PostponedFields(MERGE_REFUSED, why, AGAIN_SECONDS, new=False)
 
 
 def _hash(write: Write) -> str:

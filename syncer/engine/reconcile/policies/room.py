@@ -7,6 +7,7 @@ there is room.
 
 from collections.abc import Callable
 
+from syncer.api import reasons
 from syncer.api.objects import SyncRequest
 from syncer.engine.reconcile.calls import Operation
 from syncer.engine.reconcile.plan import Deferred, Plan
@@ -16,10 +17,6 @@ SMALL = 8 << 10
 #: Bytes that an object in work takes for each of its JSON: a Pod with 256 KiB of variables takes 2
 #: MB while its copy is created.
 DECODED_OVERHEAD = 8
-#: The reason of a large request that waits for room.
-TOO_HEAVY = (
-    "other large objects of this virtual cluster are worked on first, as they take much memory"
-)
 
 
 class Room:
@@ -41,7 +38,7 @@ class Room:
         controller = observed.controller
         for store, key in (
             (controller.virtual, observed.request.key),
-            (controller.host, observed.host_key),
+            (controller.host_at(observed.host_key), observed.host_key),
         ):
             if store is not None and (entry := store.entry(key)) is not None:
                 size += entry.size
@@ -51,4 +48,4 @@ class Room:
                     size += call.size
         if size <= SMALL or self._may_hold(observed.request, size * DECODED_OVERHEAD):
             return None
-        return Deferred(TOO_HEAVY)
+        return Deferred(reasons.TOO_HEAVY())

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from syncer.api import reasons
 from syncer.api.decision import Decision, Precondition, Verb, skip, wait
 from syncer.api.objects import ObjectRef, Pair, Side, is_deleting, uid_of
 from syncer.directions import came_up
@@ -21,11 +22,11 @@ def deselect(observed: Observed) -> Decision | None:
     if virtual is None or ctx.config.selector.selects(virtual) or direction.ends_copy(virtual):
         return None
 
-    reason = f"its labels are not those of sync.{syncer.section}.selector"
+    reason = reasons.NOT_SELECTED(syncer.section)
     if host is None or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
         return None if came_up(ctx, virtual) else skip(reason)
     if is_deleting(host):
-        return wait(f"{reason}; the host copy is being deleted")
+        return wait(reasons.DESELECTED(syncer.section))
 
     decision = direction.deselected(ctx, Pair(virtual, host), reason)
     return _only_if_unchanged(observed, decision)

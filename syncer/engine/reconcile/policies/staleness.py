@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
+from syncer.api import reasons
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
 from syncer.engine.reconcile.plan import Observed
@@ -49,7 +50,7 @@ def delay_unconfirmed_deletions(observed: Observed, decision: Decision) -> Decis
     if left <= 0:
         return decision
     return wait(
-        f"{decision.reason}, as it was listed a moment ago; that may be old",
+        reasons.LISTED_JUST_NOW(decision.reason),
         after=max(left, LEAST_WAIT),
     )
 

@@ -11,6 +11,7 @@ are never delayed: a Pod's status comes in bursts while it starts, and people wa
 from collections.abc import Callable
 from math import inf
 
+from syncer.api import reasons
 from syncer.api.objects import ObjectRef, Side
 from syncer.engine.reconcile.calls import Call
 from syncer.engine.reconcile.plan import Deferred, Plan, PlannedWrite, ServerAnswer
@@ -19,8 +20,6 @@ from syncer.engine.reconcile.plan import Deferred, Plan, PlannedWrite, ServerAns
 WINDOW = 1.0
 #: The number of writes within that time.
 MOST = 2
-#: The reason of a request that waits because its host object was written a moment ago.
-PACED = "its host object was written twice within a second; further changes are collected"
 
 
 class WritePace:
@@ -57,7 +56,7 @@ class WritePace:
                     )
         if seconds <= 0:
             return None
-        return Deferred(PACED, seconds, backs_off=written_from == plan.original)
+        return Deferred(reasons.PACED(), seconds, backs_off=written_from == plan.original)
 
     def sent(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
         """Record a call to the host, also one that failed, and forget those that were long ago."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from applier_bench import Bench, play
 
+from kube_envtest import virtual_time
 from syncer.api import (
     Config,
     Conflict,
@@ -18,6 +19,7 @@ from syncer.api import (
     ObjectRef,
     Precondition,
     Refused,
+    Resource,
     Settings,
     Side,
     Source,
@@ -27,11 +29,13 @@ from syncer.api import (
     key_of,
     skip,
 )
-from syncer.engine.apply.preconditions import must_be_vacant
+from syncer.clusters.client import SideClient
+from syncer.engine.apply.preconditions import must_be_served, must_be_vacant
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Vacant
 from syncer.names import Unchanged
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace
 
@@ -168,16 +172,16 @@ class FromNamespaces(Syncer, SyncFromHost):
     reads = (Source(Side.HOST, NAMESPACES, marked=True),)
 
     def __init__(self, *namespaces: str) -> None:
-        self.namespaces = namespaces or None
+        self._chosen = namespaces or None
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        return self._chosen
 
     def virtual_key(self, ctx: Context[Config], host: Obj) -> Key | None:
         return key_of(host)
 
     def sync_from_host(self, ctx: Context[Config], host: Obj) -> Decision:
         return skip("")
-
-    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        return self.namespaces
 
 
 class FromNamespacesOrFake(FromNamespaces, FakeSyncUp):
@@ -213,3 +217,15 @@ def test_namespace_that_a_syncer_reads_by_itself_is_read(kind: type[FromNamespac
 
     beside(of_copies, kind())
     beside(of_its_own, kind("default"))
+
+
+@pytest.mark.reason("HostKindGone")
+def test_object_is_not_deleted_for_a_copy_of_a_kind_that_is_gone() -> None:
+    async def scenario() -> None:
+        host = SideClient("host", Side.HOST, ApiServer(seed="host").transport())
+        widgets = Resource("example.org/v1", "Widget", "widgets")
+        with pytest.raises(Refused, match=r"the kind widgets.example.org is gone on the host") as refused:
+            await must_be_served(host, widgets, "vc-ns", since=SINCE, mark="vsyncer.dev/copied")
+        assert refused.value.reason == "HostKindGone"
+
+    virtual_time.run(scenario())

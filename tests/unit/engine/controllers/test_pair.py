@@ -412,8 +412,8 @@ def selected(made: ClusterPair, side: Side) -> tuple[str, str]:
 
 def test_store_holds_everything_as_soon_as_one_reader_wants_everything() -> None:
     made, _ = wired(Widgets())
-    assert made.informers.is_marked(Side.HOST, WIDGETS)
+    assert made.informers.is_marked(made.informers.store(Side.HOST, WIDGETS))
     made, _ = wired(Widgets(), Reports())
-    assert not made.informers.is_marked(Side.HOST, WIDGETS)
+    assert not made.informers.is_marked(made.informers.store(Side.HOST, WIDGETS))
     assert selected(made, Side.HOST) == ("vc-ns", "")
     assert selected(made, Side.VIRTUAL) == ("", "")

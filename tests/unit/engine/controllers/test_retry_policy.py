@@ -20,7 +20,15 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
-from syncer.engine.controllers.request_status import RequestState, RequestStatuses
+from syncer.api.reasons import (
+    AWAITED_BY_SYNCER,
+    SKIPPED_BY_SYNCER,
+    SYNC_REFUSED,
+    SYNCER_RAISED,
+    RequestState,
+    StateReason,
+)
+from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.retry_policy import (
     FAILURES_BEFORE_EVENT,
     LOST_SECONDS,
@@ -72,29 +80,29 @@ A, B = (SyncRequest("vc", syncer, Key("shop", "a")) for syncer in ("pods", "secr
 
 def test_standing_is_new_only_once() -> None:
     statuses = RequestStatuses()
-    assert statuses.note(A, RequestState.FAILING, "why", error="Conflict")
-    assert not statuses.note(A, RequestState.FAILING, "why", error="Conflict")
-    assert statuses.note(A, RequestState.FAILING, "another reason", error="Conflict")
+    assert statuses.note(A, RequestState.FAILING, SYNCER_RAISED("why"), error="Conflict")
+    assert not statuses.note(A, RequestState.FAILING, SYNCER_RAISED("why"), error="Conflict")
+    assert statuses.note(A, RequestState.FAILING, SYNCER_RAISED("another reason"), error="Conflict")
     statuses.in_step(A)
     assert statuses.of(A) is None
-    assert statuses.note(A, RequestState.FAILING, "another reason", error="Conflict")
+    assert statuses.note(A, RequestState.FAILING, SYNCER_RAISED("another reason"), error="Conflict")
 
 
 def test_standing_says_since_when_and_how_often() -> None:
     statuses = RequestStatuses()
 
-    def note(state: RequestState, reason: str, now: float) -> tuple[float, int]:
+    def note(state: RequestState, reason: StateReason, now: float) -> tuple[float, int]:
         statuses.note(A, state, reason, now=now)
         status = statuses.of(A)
         assert status
         return status.since, status.tried
 
-    assert note(RequestState.FAILING, "why", 10) == (10, 1)
-    assert note(RequestState.FAILING, "another reason", 20) == (10, 2)
-    assert note(RequestState.PARKED, "no", 30) == (30, 1)
-    assert note(RequestState.PARKED, "no", 40) == (30, 2)
+    assert note(RequestState.FAILING, SYNCER_RAISED("why"), 10) == (10, 1)
+    assert note(RequestState.FAILING, SYNCER_RAISED("another reason"), 20) == (10, 2)
+    assert note(RequestState.PARKED, SYNC_REFUSED("no"), 30) == (30, 1)
+    assert note(RequestState.PARKED, SYNC_REFUSED("no"), 40) == (30, 2)
     statuses.in_step(A)
-    assert note(RequestState.PARKED, "no", 50) == (50, 1)
+    assert note(RequestState.PARKED, SYNC_REFUSED("no"), 50) == (50, 1)
 
 
 def test_request_in_step_takes_no_memory() -> None:
@@ -105,11 +113,11 @@ def test_request_in_step_takes_no_memory() -> None:
 
 def test_requests_that_are_not_in_step_are_distinguished_by_state() -> None:
     statuses = RequestStatuses()
-    statuses.note(A, RequestState.PARKED, "refused", error="Refused")
-    statuses.note(B, RequestState.PENDING, "waits")
+    statuses.note(A, RequestState.PARKED, SYNCER_RAISED("refused"), error="Refused")
+    statuses.note(B, RequestState.PENDING, AWAITED_BY_SYNCER("waits"))
     assert [(request, status.reason) for request, status in statuses.troubles()] == [(A, "refused")]
     assert [(request, status.reason) for request, status in statuses.pending()] == [(B, "waits")]
     assert statuses.count() == {("vc", "pods", "parked"): 1, ("vc", "secrets", "pending"): 1}
     assert statuses.parked() == {("vc", "pods", "Refused"): 1}
-    statuses.note(A, RequestState.SKIPPED, "not wanted")
+    statuses.note(A, RequestState.SKIPPED, SKIPPED_BY_SYNCER("not wanted"))
     assert list(statuses.troubles()) == []

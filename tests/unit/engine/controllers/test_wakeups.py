@@ -25,9 +25,9 @@ from syncer.api import (
     Unreachable,
 )
 from syncer.cache.handlers import Waiters
-from syncer.engine.controllers.wakeups import LOOK_SECONDS, NAMES_AT_ONCE, REVIEWS, Wakeups
+from syncer.engine.controllers.wakeups import LOOK_SECONDS, NAMES_AT_ONCE, Wakeups
 from syncer.engine.reconcile.controller import Read
-from syncer.resources.kinds import CONFIG_MAPS
+from syncer.resources.kinds import CONFIG_MAPS, SELF_ACCESS_REVIEWS
 from syncer.workqueue.queue import Queue
 
 A, B, C = (SyncRequest("vc", "pods", Key("shop", name)) for name in "abc")
@@ -61,7 +61,7 @@ class Server:
         return {}
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
-        assert resource == REVIEWS
+        assert resource == SELF_ACCESS_REVIEWS
         self.asked.append(obj["spec"]["resourceAttributes"])
         if self.error:
             raise self.error

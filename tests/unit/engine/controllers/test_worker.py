@@ -22,6 +22,7 @@ from worker_bench import (
 
 from kube_envtest import Rule
 from syncer.api import (
+    AroundReconcile,
     Context,
     Decision,
     Key,
@@ -38,11 +39,14 @@ from syncer.api import (
     skip,
     wait,
 )
+from syncer.api.reasons import PACED, RequestState
 from syncer.engine.controllers.builder import leave
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, ROUNDS
-from syncer.engine.reconcile.policies.write_pace import PACED, WritePace
+from syncer.engine.reconcile.plan import Reconciled
+from syncer.engine.reconcile.policies.write_pace import WritePace
+from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
+from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
 from syncer.translate.messages import LONGEST_LABEL_QUOTE
 
@@ -139,6 +143,7 @@ def test_warning_is_about_the_object_also_when_the_decision_has_deleted_it() -> 
     play(scenario)
 
 
+@pytest.mark.reason("MergeRefused", "SyncFailed")
 def test_refused_merge_warns_once_and_retries_in_five_minutes() -> None:
     """Nothing else of the object is held up: it is pending, not parked."""
 
@@ -198,8 +203,20 @@ def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
     [
         pytest.param(Decision(), None, None, id="in step"),
         pytest.param(Decision().look_again(9), None, 9.0, id="in step for a while"),
-        pytest.param(skip("enough"), (RequestState.SKIPPED, "enough"), None, id="skipped"),
-        pytest.param(wait("not yet"), (RequestState.PENDING, "not yet"), None, id="waits"),
+        pytest.param(
+            skip("enough"),
+            (RequestState.SKIPPED, "enough"),
+            None,
+            id="skipped",
+            marks=pytest.mark.reason("SkippedBySyncer"),
+        ),
+        pytest.param(
+            wait("not yet"),
+            (RequestState.PENDING, "not yet"),
+            None,
+            id="waits",
+            marks=pytest.mark.reason("AwaitedBySyncer"),
+        ),
         pytest.param(wait("not yet", after=5), (RequestState.PENDING, "not yet"), 5.0, id="waits some seconds"),
     ],
 )
@@ -250,7 +267,14 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
         pytest.param(Maps, [], ["create"], None, id="mirror"),
         pytest.param(Maps, [counting], ["create"], None, id="nothing flows back, so it is decided once"),
         pytest.param(Statuses, [], ["create"], None, id="flows back, and is in step then"),
-        pytest.param(Statuses, [counting], ["create"] + ["patch"] * (ROUNDS - 1), 0.05, id="flows back for ever"),
+        pytest.param(
+            Statuses,
+            [counting],
+            ["create"] + ["patch"] * (ROUNDS - 1),
+            0.05,
+            id="flows back for ever",
+            marks=pytest.mark.reason("NotSettled"),
+        ),
     ],
 )
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
@@ -274,7 +298,7 @@ def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
         assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], 1.0)
         status = bench.statuses.of(SyncRequest("vc", "maps", Key("shop", "a")))
         assert status
-        assert (status.state, status.reason) == (RequestState.PENDING, PACED)
+        assert (status.state, status.reason) == (RequestState.PENDING, PACED())
 
     play(scenario, Statuses)
 
@@ -292,6 +316,83 @@ def test_deleted_copy_is_made_again_at_once() -> None:
         bench.does(replaced)
         assert await bench.work() == 2
         assert bench.wrote() == ["create", "delete", "create"]
+
+    play(scenario)
+
+
+class Hooked(AroundReconcile, Maps):
+    """The same, with hooks around each decision."""
+
+    def reconcile_start(self, ctx: Context, key: Key) -> str | None:
+        return None
+
+    def reconcile_end(self, ctx: Context, key: Key, error: Exception | None) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("syncer", "decisions"),
+    [
+        pytest.param(Maps, 1, id="a deletion that leaves nothing"),
+        pytest.param(Hooked, 2, id="hooks see that nothing is left"),
+    ],
+)
+def test_deletion_of_the_last_object_is_decided_once(
+    syncer: type[Maps], decisions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided = 0
+    reconcile = Reconciler.reconcile
+
+    def counted(reconciler: Reconciler, *arguments: Any) -> Reconciled:
+        nonlocal decided
+        decided += 1
+        return reconcile(reconciler, *arguments)
+
+    async def scenario(bench: Bench) -> None:
+        nonlocal decided
+        await bench.work()
+        bench.virtual.delete("configmaps", A.key)
+        bench.unsee("a")
+        decided = 0
+        await bench.work()
+        assert (bench.wrote(), decided) == (["create", "delete"], decisions)
+        assert (bench.status(), bench.comes_back()) == (None, None)
+
+    monkeypatch.setattr(Reconciler, "reconcile", counted)
+    play(scenario, syncer)
+
+
+def test_object_that_is_made_again_during_the_deletion_of_its_copy_is_copied() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        await asyncio.sleep(1)
+        bench.virtual.delete("configmaps", A.key)
+        bench.unsee("a")
+        bench.host.faults.add(Rule(verb="delete", latency=1.0))
+        working = asyncio.create_task(bench.work())
+        await asyncio.sleep(0.5)
+        bench.see(configmap("a"))
+        assert await working == 2
+        assert bench.wrote() == ["create", "delete", "create"]
+        await bench.work()
+        assert (bench.status(), bench.comes_back()) == (None, None)
+
+    play(scenario)
+
+
+def test_copy_that_waits_for_a_finalizer_is_decided_again() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        copy = bench.host.get("configmaps", COPY)
+        assert copy is not None
+        bench.host.put({**copy, "metadata": {**copy["metadata"], "finalizers": ["example.org/keep"]}})
+        store = bench.pair.informers.store(Side.HOST, CONFIG_MAPS)
+        store.seen_live(merged(bench.host.get("configmaps", COPY) or {}, {}))
+        bench.virtual.delete("configmaps", A.key)
+        bench.unsee("a")
+        await bench.work()
+        await bench.work()
+        assert bench.status() == (RequestState.SKIPPED, "the host copy is being deleted")
 
     play(scenario)
 

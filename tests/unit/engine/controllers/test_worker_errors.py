@@ -28,8 +28,8 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.reasons import RequestState
 from syncer.api.texts import LONGEST_MESSAGE
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
 
@@ -52,7 +52,16 @@ FAILING = RequestState.FAILING
         pytest.param(Forbidden("no", right=RIGHT, **HERE), 0, PARKED, SLOWLY, "SyncFailed", False, id="forbidden"),
         pytest.param(TooLarge("no"), 0, PARKED, None, "TooLarge", False, id="too large"),
         pytest.param(Invalid("no", status=413, **HERE), 0, PARKED, None, "TooLarge", False, id="too large there"),
-        pytest.param(RecursionError(), 0, PARKED, SLOWLY, "Unreadable", False, id="too deep"),
+        pytest.param(
+            RecursionError(),
+            0,
+            PARKED,
+            SLOWLY,
+            "Unreadable",
+            False,
+            id="too deep",
+            marks=pytest.mark.reason("Unreadable"),
+        ),
         # a stale cache: at once, but only the first time
         pytest.param(Conflict("no", **HERE), 0, FAILING, 0.0, "", False, id="conflict"),
         pytest.param(AlreadyExists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),

@@ -22,10 +22,11 @@ from syncer.api import (
     SyncerError,
     SyncRequest,
 )
+from syncer.api.reasons import RequestState
 from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState, RequestStatuses
+from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics

@@ -97,3 +97,13 @@ def test_malformed_managed_fields_have_no_managers(entries: Any) -> None:
 def test_element_with_an_unknown_key_has_no_manager(name: str) -> None:
     entries = [{"manager": "x", "fieldsV1": {"f:spec": {name: {}}}}]
     assert holders({"metadata": {"managedFields": entries}, "spec": [{}]}, ("spec", 0)) == []
+
+
+@pytest.mark.parametrize("fields", [None, 1, "x", {"a": 1}, [1, None]])
+def test_malformed_managed_fields_name_no_writer(fields: Any) -> None:
+    assert writers({"metadata": {"managedFields": fields}}) == []
+
+
+@pytest.mark.parametrize("answer", [[], [1], "x", {"metadata": []}])
+def test_answer_that_is_no_object_has_no_writer(answer: Any) -> None:
+    assert writers(answer) == []

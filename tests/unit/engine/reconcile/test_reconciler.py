@@ -221,7 +221,7 @@ def test_reconciled_request_has_its_plan_and_no_error() -> None:
     [
         pytest.param({}, True, id="listed again"),
         pytest.param({"metadata": {"resourceVersion": "8"}}, False, id="changed"),
-        pytest.param({"metadata": {"uid": "another"}}, False, id="made anew"),
+        pytest.param({"metadata": {"uid": "another"}}, False, id="replaced"),
         pytest.param({codec.UNREADABLE: "no room"}, False, id="quarantined"),
         pytest.param(None, False, id="gone"),
     ],

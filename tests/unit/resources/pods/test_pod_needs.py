@@ -44,6 +44,7 @@ def world_with(spec: Obj, *more: type[Mirror]) -> World:
         ),
     ],
 )
+@pytest.mark.reason("NotSynced")
 def test_pod_with_unsynced_claim_is_not_sent(spec: Obj, message: str) -> None:
     with pytest.raises(Refused, match=message) as refused:
         world_with(spec).decide("pods", "shop/web")

@@ -50,6 +50,7 @@ def calls(world: World) -> list[str]:
 # -- before it is on the host ----------------------------------------------------------------------
 
 
+@pytest.mark.reason("AccountNotOnHost", "NoDnsAddress")
 def test_pod_waits_for_its_service_account_its_token_and_its_dns(world: World) -> None:
     volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     dns = service("kube-dns", (53,), namespace="kube-system")
@@ -74,6 +75,7 @@ def test_pod_waits_for_its_service_account_its_token_and_its_dns(world: World) -
     ]
 
 
+@pytest.mark.reason("TokenNotOnHost")
 def test_token_of_an_earlier_pod_of_this_name_is_not_taken(ready: World) -> None:
     volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     ready.given(virtual=[pod("web", spec={"volumes": [volume]})]).settle("pod-tokens", "shop/web")
@@ -101,12 +103,14 @@ def test_pod_that_never_started_is_created_again_on_its_node(ready: World) -> No
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.reason("Finished")
 def test_pod_that_ended_before_it_started_is_left(ready: World, phase: str) -> None:
     ready.given(virtual=[pod("web", status={"phase": phase})])
     assert not decided(ready).writes
 
 
 @pytest.mark.parametrize("state", [{"status": STARTED}, {"metadata": DELETING}, {}])
+@pytest.mark.reason("OwnNode")
 def test_pod_on_a_node_of_the_virtual_cluster_itself_is_left_to_it(ready: World, state: Any) -> None:
     ready.given(virtual=[node("metal"), merged(pod("web", spec={"nodeName": "metal"}), state)])
     assert not decided(ready).writes
@@ -117,6 +121,7 @@ def test_pod_on_a_stand_in_is_ours(ready: World) -> None:
     assert [write.verb for write in decided(ready).writes] == [Verb.DELETE]
 
 
+@pytest.mark.reason("StaticPod")
 def test_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
     mirror = {"annotations": {"kubernetes.io/config.mirror": "1"}}
     ready.given(virtual=[pod("web", metadata=mirror, status=STARTED)])
@@ -126,6 +131,7 @@ def test_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
 # -- on both sides ---------------------------------------------------------------------------------
 
 
+@pytest.mark.reason("NodeMissing")
 def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) -> None:
     host(copied, {"spec": {"nodeName": "n1"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
     decision = decided(copied)
@@ -137,6 +143,7 @@ def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) ->
     assert (found["spec"]["nodeName"], found["status"]["podIP"]) == ("n1", "10.0.0.3")
 
 
+@pytest.mark.reason("BoundElsewhere")
 def test_pod_that_is_bound_to_another_node_than_its_copy_is_refused(copied: World) -> None:
     host(copied, {"spec": {"nodeName": "n2"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
     virtual(copied, {"spec": {"nodeName": "n1"}})
@@ -243,6 +250,7 @@ def test_toleration_that_lasts_longer_replaces_the_shorter(copied: World) -> Non
     assert (copied.host("Pod", COPY) or {})["spec"]["tolerations"] == [{**shorter, "tolerationSeconds": 9}]
 
 
+@pytest.mark.reason("TooLarge")
 def test_tolerations_of_a_running_pod_are_bounded(copied: World) -> None:
     many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MOST_TOLERATIONS + 1)]
     virtual(copied, {"spec": {"tolerations": many[1:]}})
@@ -285,6 +293,7 @@ def test_deletion_by_the_tenant_goes_down_with_its_grace_and_ends_when_the_host_
     assert (str(sent), sent.body["gracePeriodSeconds"]) == ("delete virtual pods shop/web", 0)
 
 
+@pytest.mark.reason("BothEnd")
 def test_deletion_that_the_tenant_hurries_is_hurried_on_the_host(running: World) -> None:
     virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 30}})
     running.settle("pods", "shop/web")
@@ -311,6 +320,7 @@ HAS_FINALIZER = {"finalizers": ["batch.kubernetes.io/job-tracking"]}
 ENDING = {**DELETING, "deletionGracePeriodSeconds": 0}
 
 
+@pytest.mark.reason("WaitsForFinalizers")
 def test_pod_that_waits_for_its_finalizers_fails_and_is_deleted_only_once(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
     virtual(running, {"metadata": {**ENDING, **HAS_FINALIZER}})
@@ -320,6 +330,7 @@ def test_pod_that_waits_for_its_finalizers_fails_and_is_deleted_only_once(runnin
     assert decided(running).reason == "it is being deleted and waits for its finalizers"
 
 
+@pytest.mark.reason("NoObject")
 def test_deletion_that_an_api_server_left_half_done_is_finished(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
     virtual(running, {"metadata": ENDING, "status": {"phase": "Failed"}})

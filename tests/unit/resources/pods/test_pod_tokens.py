@@ -71,6 +71,7 @@ def test_tokens_are_renewed_when_a_fifth_of_the_first_ones_life_is_left(given: W
     assert given.decide("pod-tokens", "shop/web").after == 2880
 
 
+@pytest.mark.reason("NoServiceAccount")
 def test_token_waits_for_its_service_account(world: World) -> None:
     world.given(virtual=[pod("web", spec=MOUNTING)])
     decision = world.decide("pod-tokens", "shop/web")
@@ -78,6 +79,7 @@ def test_token_waits_for_its_service_account(world: World) -> None:
     assert decision.on == (ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, Key("shop", "robot")),)
 
 
+@pytest.mark.reason("ServiceAccountNotFound")
 def test_deleted_service_account_of_a_running_pod_is_reported_when_its_token_ends(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     given.gone(virtual=[serviceaccount("robot")])
@@ -136,6 +138,7 @@ def test_running_pod_that_has_lost_them_gets_them_again(given: World) -> None:
     assert renewed(given)
 
 
+@pytest.mark.reason("PodOver")
 def test_tokens_stay_while_the_pod_ends_and_go_when_it_is_gone(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     change(given, {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}})
@@ -182,6 +185,7 @@ def test_tokens_are_requested_once_more_when_their_node_is_known(given: World) -
     assert renewed(given), "as the others, a fifth of the life before their end"
 
 
+@pytest.mark.reason("TokenWithoutNode")
 def test_tokens_wait_for_their_node_and_are_renewed_without_it_in_time(given: World) -> None:
     given.configure(NAMING).settle("pod-tokens", "shop/web")
     change(given, {"spec": {"nodeName": "n1"}})

@@ -17,9 +17,9 @@ from syncer.api import (
     key_of,
     uid_of,
 )
+from syncer.api.reasons import DELETIONS_HELD
 from syncer.clusters import codec
 from syncer.engine.reconcile.policies.breaker import (
-    REASON,
     CircuitBreaker,
     PlannedDeletion,
 )
@@ -146,7 +146,7 @@ class Lost:
         try:
             decision = self.decision(number)
         except Refused as refused:
-            if refused.reason != REASON:
+            if refused.reason != DELETIONS_HELD.name:
                 raise
             return False
         assert [(write.verb, write.side) for write in decision.writes] == [(Verb.DELETE, self.side)]

@@ -38,6 +38,7 @@ def asked_while(scene: Lost, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("lost", [500, 900])
+@pytest.mark.reason("DeletionsCounted")
 def test_many_deletions_are_counted_in_steps_and_none_is_made_before(
     side: Side, lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from syncer.api import Key, ObjectRef, Side
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.policies.confirmation_pace import AT_ONCE, FREE, LONGEST, PER_SECOND, ConfirmationPace
@@ -33,6 +35,7 @@ def test_few_names_are_free_and_so_are_plans_that_write_nothing_to_the_host() ->
     assert scene.delay("b", AT_ONCE) == 0, "nothing was taken"
 
 
+@pytest.mark.reason("ConfirmedLater")
 def test_each_write_has_its_turn_at_the_rate_of_all() -> None:
     scene = Scene()
     assert scene.delay("a", AT_ONCE) == 0

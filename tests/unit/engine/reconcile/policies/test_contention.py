@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Decision, Key, Marks, Obj, ObjectRef, Outcome, Resource, Side, SyncRequest, Verb, Write, apply
+from syncer.api.reasons import FIELDS_FROZEN
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
@@ -226,6 +227,7 @@ def test_frozen_field_is_reported_with_its_manager_and_its_end(ring: Ring) -> No
     frozen[0].other = "kubectl-edit"
     ring.now = 100
     assert ring.contention.report(frozen) == PostponedFields(
+        FIELDS_FROZEN,
         "spec.replicas of the host Deployment flips between what vsyncer and kubectl-edit write; "
         "frozen until 2026-01-01T00:10:00Z; to try again now: syncer thaw deployments shop/web",
         500.0,
@@ -254,10 +256,14 @@ def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
     )
 
 
+@pytest.mark.reason("FieldsFrozen")
 def test_decision_with_postponed_fields_waits() -> None:
     decision = apply(host={"metadata": {}}, reason="changed")
     assert waiting(decision, []) is decision
-    frozen = [PostponedFields("a flips", 60.0, True), PostponedFields("a flips", 30.0, False)]
+    frozen = [
+        PostponedFields(FIELDS_FROZEN, "a flips", 60.0, True),
+        PostponedFields(FIELDS_FROZEN, "a flips", 30.0, False),
+    ]
     ended = waiting(decision, frozen)
     assert ended == Decision(decision.writes, "a flips", Outcome.PENDING, 30.0)
     assert waiting(decision.look_again(5.0), frozen).after == 5.0

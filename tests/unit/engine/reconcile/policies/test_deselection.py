@@ -112,6 +112,7 @@ def test_deselected_copy_goes_only_from_an_unchanged_original() -> None:
     assert write.precondition.version == original["metadata"]["resourceVersion"]
 
 
+@pytest.mark.reason("Deselected")
 def test_deselected_copy_that_is_being_deleted_is_waited_for() -> None:
     class Own(Widgets):
         own_deletion = True

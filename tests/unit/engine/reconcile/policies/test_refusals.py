@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, Obj, ObjectRef, Side, SyncRequest, merge
+from syncer.api.reasons import MERGE_REFUSED
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields
 from syncer.engine.reconcile.policies.refusals import AGAIN_SECONDS, REMEMBERED, Refusals
@@ -32,10 +33,13 @@ def test_refused_merge_is_sent_again_after_five_minutes() -> None:
     scene = Scene()
     assert scene.is_sent(planned())
     postponed = scene.refusals.note(planned(), RuntimeError("no room"))
-    assert postponed == PostponedFields("pods/resize is refused: no room", AGAIN_SECONDS, new=False)
+    assert postponed == PostponedFields(MERGE_REFUSED, "pods/resize is refused: no room", AGAIN_SECONDS, new=False)
     scene.now += 100
     left = scene.refusals.drop_refused(planned(), REQUEST)
-    assert (left.calls, left.refused) == ((), PostponedFields(postponed.reason, AGAIN_SECONDS - 100, new=False))
+    assert (left.calls, left.refused) == (
+        (),
+        PostponedFields(MERGE_REFUSED, postponed.reason, AGAIN_SECONDS - 100, new=False),
+    )
     scene.now += AGAIN_SECONDS - 100
     assert scene.is_sent(planned())
 

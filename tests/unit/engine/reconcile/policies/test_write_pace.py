@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Key, ObjectRef, Side
+from syncer.api.reasons import PACED
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.plan import Deferred, Plan, PlannedWrite
-from syncer.engine.reconcile.policies.write_pace import MOST, PACED, WINDOW, WritePace
+from syncer.engine.reconcile.policies.write_pace import MOST, WINDOW, WritePace
 from syncer.resources.kinds import CONFIG_MAPS
 
 A, B = Key("vc-ns", "a"), Key("vc-ns", "b")
@@ -42,6 +44,7 @@ class Scene:
         self.pace.sent(cast("PlannedWrite", planned), Call(Operation.CREATE, {}), None)
 
 
+@pytest.mark.reason("Paced")
 def test_quiet_object_is_never_delayed_nor_is_its_second_write() -> None:
     scene = Scene()
     assert scene.delay(scene.plan(A)) == 0
@@ -80,9 +83,9 @@ def test_request_that_has_just_written_from_the_same_original_backs_off() -> Non
     scene = Scene()
     scene.write(A, times=2)
     plan = scene.plan(A)
-    assert scene.pace.admit(plan, plan.original) == Deferred(PACED, 1.0, backs_off=True)
+    assert scene.pace.admit(plan, plan.original) == Deferred(PACED(), 1.0, backs_off=True)
     for written_from in (None, "0"):
-        assert scene.pace.admit(plan, written_from) == Deferred(PACED, 1.0)
+        assert scene.pace.admit(plan, written_from) == Deferred(PACED(), 1.0)
 
 
 def test_calls_to_the_virtual_side_are_not_counted() -> None:

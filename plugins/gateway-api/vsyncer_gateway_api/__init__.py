@@ -1,0 +1,1 @@
+"""Lets the Gateways of a host serve virtual clusters."""

@@ -1,0 +1,160 @@
+"""``syncer list``: objects by their state, with reasons."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncer.cli import show
+from syncer.cli.options import GivenOptions, option, output, pass_given, query_settings
+from syncer.cli.parked import age
+
+if TYPE_CHECKING:
+    from syncer.config import Loaded
+
+#: The states of a list without ``--state``: all but those in step.
+_STATES = ("pending", "skipped", "failing", "parked", "paused", "frozen")
+_ALL = ("in-step", *_STATES)
+#: Seconds between two looks of ``--watch``.
+_LOOK_SECONDS = 2.0
+
+
+def _states(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
+    """Return the states that are given one by one, or with commas between them."""
+    states: list[str] = []
+    for each in given:
+        states += each.split(",")
+    for state in states:
+        if state not in (*_ALL, "all"):
+            raise click.BadParameter(
+                f"there is no state {state!r}; there are all, {', '.join(_ALL)}", ctx, parameter
+            )
+    if "all" in states:
+        return list(_ALL)
+    return states or list(_STATES)
+
+
+@click.command("list")
+@click.argument("kind", default="")
+@option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE,…",
+    callback=_states,
+    help="in-step, pending, skipped, failing, parked, paused, frozen or all. Default: all but"
+    " in-step.",
+)
+@option("-n", "--namespace", default="", metavar="NAME", help="Only this virtual namespace.")
+@option("-A", "--all-namespaces", is_flag=True, help="All namespaces, which is the default.")
+@option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels.")
+@option("-w", "--watch", is_flag=True, help="After the list, print each object that changes.")
+@query_settings
+@output("table", "wide", "json", "yaml", "name")
+@pass_given
+@click.pass_context
+def list_objects(
+    ctx: click.Context,
+    given: GivenOptions,
+    kind: str,
+    states: list[str],
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    watch: bool,
+    output: str,
+    no_headers: bool,
+) -> None:
+    """List objects by their state, with the reason of each.
+
+    KIND restricts the list to a kind. Without --state, it has all objects that are not in step.
+
+    \b
+    Examples:
+      syncer list                                  # everything that isn't in step
+      syncer list secrets --state skipped -n shop  # what was left out, and why
+      syncer list --state parked,failing -w        # and what changes
+    """
+    from syncer.cli.loading import loaded
+
+    if all_namespaces and namespace:
+        raise click.UsageError("give either -n or -A", ctx)
+    if watch and output in ("json", "yaml"):
+        raise click.UsageError("--watch takes no -o json or yaml", ctx)
+    configured = loaded(given)[0]
+    query = {
+        "kind": kind,
+        "states": ",".join(states).replace("-", "_"),
+        "namespace": namespace,
+        "selector": selector,
+    }
+    found = list(_pages(configured, query))
+    if output in ("json", "yaml"):
+        show.value(found, output)
+        return
+    _print(found, output, headers=not no_headers)
+    if not found and not watch and output != "name":
+        click.echo("there is no such object", err=True)
+    before = {_name(each): each for each in found}
+    while watch:
+        time.sleep(_LOOK_SECONDS)
+        now = {_name(each): each for each in _pages(configured, query)}
+        changed = [each for name, each in now.items() if _differs(before.get(name), each)]
+        for name, each in before.items():
+            if name not in now:
+                changed.append({**each, "state": "left the list", "code": "", "reason": ""})
+        _print(changed, output, headers=False)
+        before = now
+
+
+def _pages(configured: "Loaded", query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of all pages."""
+    from syncer.cli.daemon import ask
+
+    begin = ""
+    while True:
+        page = ask(configured, "GET", "/list", {**query, "begin": begin})
+        yield from page["items"]
+        begin = page["next"]
+        if not begin:
+            return
+
+
+def _name(each: Mapping[str, Any]) -> str:
+    return f"{each['cluster']}/{each['syncer']}/{each['key']}/{each['hostKey']}"
+
+
+def _differs(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    if before is None:
+        return True
+    return any(before[name] != now[name] for name in ("state", "code", "reason"))
+
+
+def _print(found: list[dict[str, Any]], form: str, *, headers: bool) -> None:
+    if form == "name":
+        for each in found:
+            click.echo(show.one_line(f"{each['syncer']}/{each['key']}"))
+        return
+    rows = [_row(each, wide=form == "wide") for each in found]
+    show.records(rows, "table", headers=headers)
+
+
+def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
+    row = {
+        "cluster": each["cluster"],
+        "syncer": each["syncer"],
+        "key": each["key"],
+        "state": each["state"].replace("_", "-"),
+        "since": age(each["seconds"]) if each.get("since") else "-",
+        "code": each["code"] or "-",
+        "reason": " ".join(each["reason"].split()) or "-",
+    }
+    if not wide:
+        return row
+    return {
+        **row,
+        "host": each["hostKey"] or "-",
+        "way out": each["wayOut"] or "-",
+        "wakes": "; ".join(each.get("wakes", ())) or "-",
+    }

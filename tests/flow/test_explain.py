@@ -1,0 +1,353 @@
+"""`syncer explain` and `syncer list` give the state and the reason of each object."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from harness import (
+    ALL,
+    CLUSTER,
+    HOME,
+    NAMESPACE,
+    Daemon,
+    Tenant,
+    Two,
+    add,
+    built_in,
+    configured,
+    host_path,
+    play,
+    utcnow,
+    writes,
+)
+from shop_scene import settled
+from small_syncers import Widgets
+
+from syncer.api import Key, Obj, Side
+from syncer.clusters.client import SideClient
+from syncer.clusters.dry_run import DryRun
+from syncer.daemon.explain_once import explain_here
+from syncer.daemon.pages.control import explain, listed, selection
+from syncer.daemon.pages.explain import row, status_of
+from syncer.daemon.pages.listing import STATES, ObjectFilter, page
+from syncer.daemon.process import Process
+from syncer.observe.metrics import Metrics
+from syncer.testing.objects import configmap, pod, secret
+
+PAUSED = "vsyncer.dev/paused"
+
+
+async def one(daemon: Daemon, kind: str, key: str) -> dict[str, Any]:
+    """Return the only explanation of an object."""
+    found = await explain(daemon.process, cluster="vc", kind=kind, key=key)
+    assert len(found) == 1
+    return found[0]
+
+
+async def states(daemon: Daemon, **query: str) -> dict[str, str]:
+    """Return the codes of the listed objects by name; of those in step the state."""
+    page = await listed(daemon.process, query)
+    assert not page.next
+    return {each["key"]: each["code"] or each["state"] for each in page.items}
+
+
+async def offline(two: Two, kind: str, key: str, options: Mapping[str, Any] = ALL) -> dict[str, Any]:
+    """Return the only explanation of an object by a command, without a daemon."""
+    process = Process(
+        host=SideClient("host", Side.HOST, DryRun(two.host.transport())),
+        metrics=Metrics(version="test"),
+        utcnow=utcnow,
+        rng=random.Random(1),
+    )
+    add(process, configured(Tenant(two.virtual, options=options)), two.virtual)
+    await process.prepare()
+    [found] = await explain_here(process, process.pairs[CLUSTER], kind=kind, key=key)
+    return found
+
+
+def labelled(obj: Obj, **labels: str) -> Obj:
+    obj["metadata"]["labels"] = labels
+    return obj
+
+
+def annotated(obj: Obj, **annotations: str) -> Obj:
+    obj["metadata"]["annotations"] = {PAUSED: annotations["paused"]}
+    return obj
+
+
+def test_object_in_step_is_explained_from_either_name() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x", {"a": "b"}))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            here = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (here["state"], here["code"], here["hostKey"]) == ("in_step", "", host_path("x"))
+            assert here["steps"] == [{"policy": "Sync.sync", "what": "is asked"}]
+            assert here["drift"] == []
+            assert here["owners"]["virtual"]
+            assert {each["side"] for each in here["managers"] if each["ours"]} == {"host"}
+            there = await one(daemon, "ConfigMap", host_path("x"))
+            assert there == here
+
+    play(scenario)
+
+
+def test_object_without_a_match_is_skipped_by_its_selector() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("hidden"))
+        two.virtual.put(labelled(configmap("shown"), team="a"))
+        options = {"configMaps": {"all": True, "selector": {"matchLabels": {"team": "a"}}}}
+        async with settled(two.daemon(built_in("configmaps"), options=options)) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/hidden")
+            assert (found["state"], found["code"]) == ("skipped", "NotSelected")
+            assert "sync.toHost.configMaps.selector" in found["wayOut"]
+            assert {"policy": "selection", "what": f"decides: {found['reason']}"} in found["steps"]
+            listed_names = await states(daemon, states="skipped", namespace=NAMESPACE)
+            assert listed_names[f"{NAMESPACE}/hidden"] == "NotSelected"
+            assert f"{NAMESPACE}/shown" not in listed_names
+
+    play(scenario)
+
+
+def test_paused_object_names_the_annotation() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(annotated(configmap("x"), paused="true"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("paused", "Paused")
+            assert found["wayOut"] == (f"remove the annotation {PAUSED} from the virtual ConfigMap {NAMESPACE}/x")
+            assert daemon.process.statuses.count()["vc", "configmaps", "paused"] == 1
+
+    play(scenario)
+
+
+def test_waiting_object_names_the_object_it_waits_for() -> None:
+    async def scenario() -> None:
+        two = Two()
+        account: Obj = {"apiVersion": "v1", "kind": "ServiceAccount"}
+        account["metadata"] = {"name": "own", "namespace": NAMESPACE}
+        two.virtual.put(annotated(account, paused="true"))
+        two.virtual.put(pod("web", spec={"serviceAccountName": "own", "containers": [{"name": "a", "image": "a"}]}))
+        async with settled(two.daemon(built_in("pods", "serviceaccounts"))) as daemon:
+            found = await one(daemon, "pods", f"{NAMESPACE}/web")
+            assert (found["state"], found["code"]) == ("pending", "AccountNotOnHost")
+            assert any("ServiceAccount" in wake for wake in found["wakes"])
+            assert (found["onVirtual"], found["onHost"]) == (True, False)
+
+    play(scenario)
+
+
+def test_object_with_a_taken_name_is_parked() -> None:
+    async def scenario() -> None:
+        two = Two()
+        name = host_path("x").partition("/")[2]
+        two.host.put(configmap(name, namespace=HOME))
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("parked", "NameCollision")
+            assert found["tried"] >= 1
+
+    play(scenario)
+
+
+def test_unused_object_is_skipped_with_the_option() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(secret("x"))
+        async with settled(two.daemon(built_in("secrets", "pods"), options={})) as daemon:
+            found = await one(daemon, "secrets", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("skipped", "Unused")
+
+    play(scenario)
+
+
+def test_absent_object_is_explained_as_absent() -> None:
+    async def scenario() -> None:
+        two = Two()
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/nothing")
+            assert (found["state"], found["code"]) == ("skipped", "NoObject")
+
+    play(scenario)
+
+
+def test_command_without_a_daemon_gives_the_same_reasons() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("there"))
+        two.virtual.put(annotated(configmap("paused"), paused="true"))
+        two.virtual.put(labelled(configmap("hidden"), team="b"))
+        options = {
+            "configMaps": {"all": True, "selector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}
+        }
+        async with settled(two.daemon(options=options)) as daemon:
+            names = ("there", "paused", "hidden", "nothing")
+            before = [await one(daemon, "configmaps", f"{NAMESPACE}/{name}") for name in names]
+        since = len(two.host.requests)
+        after = [await offline(two, "configmaps", f"{NAMESPACE}/{name}", options) for name in names]
+        for name in ("state", "code", "reason", "wayOut", "steps", "hostKey", "onHost"):
+            assert [each[name] for each in after] == [each[name] for each in before]
+        assert writes(two.host, since, events=True) == []
+
+    play(scenario)
+
+
+@pytest.mark.reason("Unwritten")
+def test_command_without_a_daemon_counts_pending_writes() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        found = await offline(two, "configmaps", f"{NAMESPACE}/x")
+        assert (found["state"], found["code"]) == ("pending", "Unwritten")
+        assert [each["class"] for each in found["drift"]] == ["missing"]
+
+    play(scenario)
+
+
+def test_explanation_changes_nothing() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(annotated(configmap("x"), paused="true"))
+        two.virtual.put(configmap("y"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            before = (dict(daemon.process.statuses.count()), dict(daemon.wrote()))
+            for name in ("x", "y", "z"):
+                await one(daemon, "configmaps", f"{NAMESPACE}/{name}")
+            assert (dict(daemon.process.statuses.count()), dict(daemon.wrote())) == before
+
+    play(scenario)
+
+
+def test_list_comes_in_pages_without_a_gap() -> None:
+    async def scenario() -> None:
+        two = Two()
+        for number in range(25):
+            two.virtual.put(configmap(f"c{number}"))
+        async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
+            chosen = selection(daemon.process)
+            wanted = ObjectFilter(STATES, namespace=NAMESPACE)
+            names: list[str] = []
+            begin = ""
+            while True:
+                part = await page(daemon.process, chosen.pairs, chosen.syncers, wanted, begin=begin, most=4)
+                names += [each["key"] for each in part.items]
+                begin = part.next
+                if not begin:
+                    break
+            assert sorted(names) == sorted({*names})
+            assert {f"{NAMESPACE}/c{number}" for number in range(25)} <= set(names)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("first", [1, 4, 500])
+def test_list_is_whole_whatever_a_look_takes_first(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    monkeypatch.setattr("syncer.daemon.pages.listing.PAGE", first)
+
+    async def scenario() -> None:
+        two = Two()
+        for number in range(25):
+            two.virtual.put(labelled(configmap(f"c{number:02}"), parity="odd" if number % 2 else "even"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await states(daemon, states="in_step", selector="parity=odd")
+            assert list(found) == [f"{NAMESPACE}/c{number:02}" for number in range(1, 25, 2)]
+
+    play(scenario)
+
+
+def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.daemon.pages.listing.STEP", 5)
+
+    async def scenario() -> None:
+        two = Two()
+        for number in range(25):
+            two.virtual.put(configmap(f"c{number}"))
+        async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
+            pair = daemon.process.pairs[CLUSTER]
+            controllers = dict(pair.controllers)
+            listing = asyncio.create_task(listed(daemon.process, {}))
+            await asyncio.sleep(0)
+            pair.controllers.clear()
+            try:
+                found = await listing
+            finally:
+                pair.controllers.update(controllers)
+            assert 0 < len(found.items) < 25
+
+    play(scenario)
+
+
+def test_list_takes_labels_and_states() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(labelled(configmap("a"), app="web"))
+        two.virtual.put(labelled(configmap("b"), app="db"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await states(daemon, states="in_step", selector="app in (web, api)")
+            assert found == {f"{NAMESPACE}/a": "in_step"}
+            assert f"{NAMESPACE}/b" in await states(daemon, states="in_step", selector="app!=web")
+
+    play(scenario)
+
+
+@pytest.mark.reason("SyncerWaits")
+def test_object_waits_for_the_definition_of_its_kind() -> None:
+    async def scenario() -> None:
+        async with settled(Two().daemon([Widgets])) as daemon:
+            found = await one(daemon, "widgets", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("pending", "SyncerWaits")
+
+    play(scenario)
+
+
+def test_cluster_that_waits_hides_no_explanation_of_another() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            process = daemon.process
+            waits = {"cluster": "other", "state": "pending"}
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr("syncer.daemon.pages.control.waiting_syncers", lambda *_: iter([waits]))
+                found = await explain(process, cluster="", kind="configmaps", key=f"{NAMESPACE}/x")
+            assert [each["cluster"] for each in found] == [CLUSTER, "other"]
+            assert found[0]["state"] == "in_step"
+
+    play(scenario)
+
+
+@pytest.mark.reason("Queued")
+def test_object_in_the_queue_is_pending() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            process = daemon.process
+            controller = process.pairs[CLUSTER].controllers["configmaps"]
+            request = controller.request(Key(NAMESPACE, "x"))
+            process.queue.add(request)
+            status = status_of(process, process.pairs[CLUSTER], controller, request)
+            found = row(process, controller, request, status)
+            assert (found["state"], found["code"]) == ("pending", "Queued")
+
+    play(scenario)
+
+
+@pytest.mark.reason("SyncerStarts")
+def test_object_of_a_syncer_that_starts_is_pending() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            controller = daemon.process.pairs[CLUSTER].controllers["configmaps"]
+            controller.ready = False
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("pending", "SyncerStarts")
+            assert "steps" not in found
+
+    play(scenario)

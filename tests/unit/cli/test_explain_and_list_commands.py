@@ -1,0 +1,226 @@
+"""``syncer explain`` and ``syncer list`` query the daemon, and show states with reasons."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cli_scene
+import pytest
+from cli_scene import Daemon, asking
+from click.testing import Result
+
+from syncer.cli.daemon import NoDaemon
+from syncer.config import Loaded
+
+SKIPPED = {
+    "cluster": "shop",
+    "syncer": "configmaps",
+    "kind": "ConfigMap",
+    "key": "shop/hidden",
+    "hostKey": "vc-shop/hidden-x-shop-x-shop",
+    "onVirtual": True,
+    "onHost": False,
+    "state": "skipped",
+    "code": "NotSelected",
+    "reason": "its labels are not those of sync.toHost.configMaps.selector",
+    "wayOut": "give it such labels",
+    "class": "",
+    "since": "2026-01-01T12:00:00Z",
+    "seconds": 7300,
+    "tried": 1,
+    "nextTry": None,
+    "wakes": ["a change of the object or its copy"],
+}
+IN_STEP = {
+    **{name: SKIPPED[name] for name in ("cluster", "syncer", "kind", "hostKey", "onVirtual")},
+    "key": "shop/shown",
+    "onHost": True,
+    "state": "in_step",
+    "code": "",
+    "reason": "",
+    "wayOut": "",
+}
+EXPLAINED = {
+    **SKIPPED,
+    "steps": [{"policy": "selection", "what": "decides: its labels"}],
+    "decision": {"outcome": "skipped", "reason": "its labels", "writes": [], "after": None},
+    "reads": [{"object": "the host Secret vc-shop/a", "exists": False}],
+    "owners": {"virtual": ["data", "binaryData"]},
+    "leftOut": ["metadata.labels[x]"],
+    "frozen": [],
+    "drift": [{"class": "field", "object": "the host ConfigMap vc-shop/a", "paths": ["data.a"]}],
+    "managers": [
+        {"side": "host", "manager": "vsyncer", "time": "2026-01-01T12:00:00Z", "subresource": "", "ours": True}
+    ],
+}
+
+
+class Pages:
+    """A daemon that answers with these pages, one after the other."""
+
+    def __init__(self, *pages: Any) -> None:
+        self.pages = list(pages)
+        self.asked: list[Mapping[str, Any]] = []
+
+    def ask(
+        self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None, *, one: bool = False
+    ) -> Any:
+        assert (method, path) == ("GET", "/list")
+        self.asked.append(given or {})
+        return self.pages.pop(0)
+
+
+def page(*items: Any, begin: str = "") -> dict[str, Any]:
+    return {"items": list(items), "next": begin}
+
+
+def call(*arguments: str, status: int = 0) -> Result:
+    result = cli_scene.call(*arguments)
+    assert result.exit_code == status, result.output
+    return result
+
+
+# -- explain ---------------------------------------------------------------------------------------
+
+
+def test_explanation_names_both_sides_and_the_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = asking(Daemon([EXPLAINED]), monkeypatch, tmp_path)
+    lines = call("explain", "configmaps", "shop/hidden").stdout.splitlines()
+    assert there.asked == [("GET", "/explain", {"kind": "configmaps", "key": "shop/hidden"})]
+    assert lines == [
+        "ConfigMap shop/hidden in virtual cluster shop",
+        "  syncer:      configmaps",
+        "  state:       skipped (NotSelected) for 2h, 1 attempts",
+        "  reason:      its labels are not those of sync.toHost.configMaps.selector",
+        "  way out:     give it such labels",
+        "  virtual:     shop/hidden",
+        "  host:        vc-shop/hidden-x-shop-x-shop (not there)",
+        "  decided by:  selection: decides: its labels",
+        "  waits for:   a change of the object or its copy",
+        "  reads:       the host Secret vc-shop/a (not there)",
+        "  owners:      virtual: data, binaryData",
+        "  left out:    metadata.labels[x]",
+        "  drift:       field of the host ConfigMap vc-shop/a: data.a",
+        "  writers:     host: vsyncer (this daemon) at 2026-01-01T12:00:00Z",
+    ]
+
+
+def test_explanation_for_programs_is_the_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asking(Daemon([EXPLAINED]), monkeypatch, tmp_path)
+    assert json.loads(call("explain", "configmaps", "shop/hidden", "-o", "json").stdout) == [EXPLAINED]
+
+
+def test_text_of_a_tenant_does_nothing_to_the_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asking(Daemon([{**EXPLAINED, "reason": "\x1b[2Jgone"}]), monkeypatch, tmp_path)
+    assert "\x1b" not in call("explain", "configmaps", "shop/hidden").stdout
+
+
+@pytest.mark.parametrize("field", ["reason", "wayOut", "key", "hostKey"])
+def test_text_of_a_tenant_stays_on_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: str) -> None:
+    asking(Daemon([{**EXPLAINED, field: "one\n  state:       in step"}]), monkeypatch, tmp_path)
+    lines = call("explain", "configmaps", "shop/hidden").stdout.splitlines()
+    assert len([line for line in lines if line.startswith("  state:")]) == 1
+
+
+def test_command_decides_by_itself_without_a_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Silent:
+        def ask(
+            self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None, *, one: bool = False
+        ) -> Any:
+            raise NoDaemon("no daemon answers")
+
+    async def explain_once(config: Any, cluster: Any, *, kind: str, key: str) -> list[dict[str, Any]]:
+        return [{**EXPLAINED, "key": key}]
+
+    asking(Silent(), monkeypatch, tmp_path)
+    monkeypatch.setattr("syncer.daemon.explain_once.explain_once", explain_once)
+    result = call("explain", "configmaps", "shop/own")
+    assert "ConfigMap shop/own" in result.stdout
+    assert result.stderr == "no daemon answers\nSo this command decides once by itself.\n"
+
+
+# -- list ------------------------------------------------------------------------------------------
+
+
+def test_list_has_a_line_for_each_object_of_all_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = asking(Pages(page(SKIPPED, begin="a"), page(IN_STEP)), monkeypatch, tmp_path)
+    assert call("list", "--state", "all").stdout == (
+        "CLUSTER   SYNCER       KEY           STATE     SINCE   CODE          REASON\n"
+        "shop      configmaps   shop/hidden   skipped   2h      NotSelected   "
+        "its labels are not those of sync.toHost.configMaps.selector\n"
+        "shop      configmaps   shop/shown    in-step   -       -             -\n"
+    )
+    assert [each["begin"] for each in there.asked] == ["", "a"]
+    assert there.asked[0]["states"] == "in_step,pending,skipped,failing,parked,paused,frozen"
+
+
+def test_list_leaves_out_objects_in_step_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = asking(Pages(page()), monkeypatch, tmp_path)
+    result = call("list", "pods", "-n", "shop", "-l", "app=web")
+    assert (result.stdout, result.stderr) == ("", "there is no such object\n")
+    assert there.asked == [
+        {
+            "kind": "pods",
+            "states": "pending,skipped,failing,parked,paused,frozen",
+            "namespace": "shop",
+            "selector": "app=web",
+            "begin": "",
+        }
+    ]
+
+
+def test_list_has_the_forms_of_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asking(Pages(*[page(SKIPPED) for _ in range(4)]), monkeypatch, tmp_path)
+    assert call("list", "-o", "name").stdout == "configmaps/shop/hidden\n"
+    assert json.loads(call("list", "-o", "json").stdout) == [SKIPPED]
+    wide = call("list", "-o", "wide", "--no-headers").stdout.strip()
+    assert wide.endswith("give it such labels   a change of the object or its copy")
+    assert "code: NotSelected" in call("list", "-o", "yaml").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--state", "lost"), "there is no state 'lost'; there are all, in-step, pending"),
+        (("-A", "-n", "shop"), "give either -n or -A"),
+        (("-w", "-o", "json"), "--watch takes no -o json or yaml"),
+    ],
+)
+def test_wrong_flags_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    asking(Pages(), monkeypatch, tmp_path)
+    assert why in call("list", *arguments, status=2).output
+
+
+def test_watch_prints_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Ended(Exception):
+        pass
+
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 4:
+            raise Ended
+
+    parked = {**SKIPPED, "state": "parked", "code": "NameCollision", "reason": "taken"}
+    asking(Pages(page(SKIPPED), page(SKIPPED), page(parked), page()), monkeypatch, tmp_path)
+    monkeypatch.setattr("syncer.cli.listing.time.sleep", sleep)
+    lines: list[dict[str, Any]] = []
+    monkeypatch.setattr("syncer.cli.show.records", lambda rows, form, headers: lines.extend(rows))
+    with pytest.raises(Ended):
+        cli_scene.call("list", "-w")
+    assert [(each["state"], each["code"]) for each in lines] == [
+        ("skipped", "NotSelected"),
+        ("parked", "NameCollision"),
+        ("left the list", "-"),
+    ]
+
+
+@pytest.mark.parametrize("command", ["explain", "list", "parked", "status", "thaw", "clusters"])
+def test_help_of_a_query_has_its_own_flags(command: str) -> None:
+    text = call(command, "--help").stdout
+    assert "--cluster" in text
+    assert "--workers" not in text
