@@ -3,7 +3,6 @@
 Each method makes a request; if that fails, it raises a :class:`ClusterError`.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,7 +27,7 @@ from syncer.clusters.transport import (
     Transport,
 )
 from syncer.clusters.watching import WatchStream
-from syncer.steps import STEP_BYTES
+from syncer.steps import STEP_BYTES, next_turn
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
@@ -109,9 +108,9 @@ class Client:
     ) -> Obj:
         """Create an object (POST), and return it as the server stored it.
 
-        It is mostly without ``managedFields``. With a ``subresource`` (``binding``, ``token``,
-        ``eviction``), ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
-        ``body`` is the object's JSON, if the caller has it.
+        It is mostly without ``managedFields``. ``key`` and ``body`` are the object's key and JSON,
+        if the caller has them. With a ``subresource`` (``binding``, ``token``, ``eviction``),
+        ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
         """
         target = key or target_of(obj)
         request = api_requests.create(
@@ -252,6 +251,8 @@ class Client:
             body = b""
             try:
                 body = (await self._send(request, "list", resource, Key(namespace, ""))).body
+                if len(body) > STEP_BYTES:
+                    await next_turn()
                 page = codec.split_list(body)
             except (Invalid, codec.DecodeError) as error:
                 if not isinstance(error.__cause__, ReplyTooLarge) and len(body) <= codec.MOST_CUT:
@@ -273,9 +274,9 @@ class Client:
                 parts = codec.parts(page, STEP_BYTES)
                 # No loop over the parts, so that each of them is freed early.
                 while (part := next(parts, None)) is not None:
-                    await asyncio.sleep(0)
+                    await next_turn()
                     yield part
-                await asyncio.sleep(0)
+                await next_turn()
                 page = page._replace(items=[])
             yield page
             token = page.next_token

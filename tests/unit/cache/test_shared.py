@@ -46,6 +46,19 @@ def test_each_gets_its_own_objects_through_one_watch(ordered: bool) -> None:
     play(scenario)
 
 
+def test_silence_of_a_watch_ends_with_an_event_that_is_taken_at_once() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with host() as scene:
+            reflector = scene.join("a").reflector
+            await soon()
+            scene.put("a1", "a")
+            await asyncio.sleep(1)
+            assert reflector.silence(loop.time()) <= 1
+
+    play(scenario)
+
+
 def test_api_server_selects_the_objects_of_an_only_cluster() -> None:
     async def scenario() -> None:
         async with host() as scene:
