@@ -389,7 +389,7 @@ def _found(path: _Path, name: str, holder: Obj) -> _Found:
     kind = _text_in(holder, reference.kind)
     given_group = _text_in(holder, reference.group)
     namespace = _text_in(holder, reference.namespace)
-    optional = holder.get("optional") is True
+    optional = reference.required and holder.get("optional") is True
 
     group = given_group
     if reference.group == "apiVersion":
