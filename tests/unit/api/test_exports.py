@@ -47,6 +47,7 @@ ALIASES = (
     "References",
     "Referred",
     "Steps",
+    "HostNamespace",
     "Subdomain",
 )
 #: What syncers and translators may import of the package.
