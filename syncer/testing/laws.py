@@ -215,12 +215,13 @@ def names_fit(trial: Trial) -> None:
 
 
 def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
-    """Check that each owner of a copy is a copy itself; otherwise the garbage collector would
-    delete the copy with its owner.
+    """Check that each owner of a copy is a copy itself, or the copy's namespace; otherwise the
+    garbage collector would delete the copy with its owner.
     """
     for side in Side:
         ours = [obj for obj in trial.objects(side) if trial.marked(obj)]
         uids = {uid_of(obj) for obj in ours}
+        uids.update(uid_of(obj) for obj in trial.objects(side) if obj["kind"] == "Namespace")
         for obj in ours if side is trial.copy_side() else ():
             owners = obj["metadata"].get("ownerReferences") or ()
             lost = [owner["name"] for owner in owners if owner["uid"] not in uids]
