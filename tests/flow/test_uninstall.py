@@ -119,7 +119,8 @@ def test_kept_pod_may_no_longer_be_evicted_as_nobody_makes_another(two: Two) -> 
         copy = the_copy(two, "pods", "web")
         [owner] = copy["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["controller"]) == ("Namespace", HOME, True)
-        other = {"apiVersion": "v1", "kind": "Service", "name": "a", "uid": "u-a"}
+        selecting = the_copy(two, "services", "web")["metadata"]
+        other = {"apiVersion": "v1", "kind": "Service", "name": selecting["name"], "uid": selecting["uid"]}
         two.host.put(merged(copy, {"metadata": {"ownerReferences": [owner, other]}}))
         assert annotations_of(copy)[SAFE_TO_EVICT] == "true"
         report = await uninstalled(two, given, keep=True)

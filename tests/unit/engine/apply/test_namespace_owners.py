@@ -12,9 +12,7 @@ from syncer.engine.apply.namespace_owners import KNOWN_SECONDS
 from syncer.names import PerNamespace
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 from syncer.testing.merge import merged
-from syncer.testing.objects import namespace
-
-OTHER = {"apiVersion": "example.org/v1", "kind": "Set", "name": "s", "uid": "u-s"}
+from syncer.testing.objects import configmap, namespace
 
 
 async def created(bench: Bench, name: str = "x", **metadata: Any) -> Obj:
@@ -78,7 +76,9 @@ def test_object_that_is_there_keeps_its_owners() -> None:
 @pytest.mark.parametrize("is_controller", [False, True])
 def test_another_owner_stays_and_another_controller_is_the_only_one(is_controller: bool) -> None:
     async def scenario(bench: Bench) -> None:
-        other = {**OTHER, "controller": is_controller}
+        parent = bench.host.put(configmap("parent", namespace="vc-ns"))
+        other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": uid_of(parent)}
+        other = {**other, "controller": is_controller}
         found = await created(bench, ownerReferences=[other])
         home = bench.host.get("namespaces", "vc-ns")
         assert owners(found) == ([other] if is_controller else [other, controller(home)])
@@ -121,7 +121,7 @@ def test_missing_namespace_is_the_refusal_of_the_api_server() -> None:
 
 
 def test_namespace_that_is_watched_is_not_read() -> None:
-    names = PerNamespace(cluster="vc")
+    names = PerNamespace(cluster="vc", namespace="vc-ns")
     settings: Settings = replace(SETTINGS, host_namespace="", names=names)
     home = names.to_host(CONFIG_MAPS, Key("shop", "x")).namespace
     labels = {settings.marks.cluster: settings.identity}
