@@ -35,14 +35,22 @@ spec:
 
 
 @pytest.fixture
-def drained(scene: Scene, loop: Loop) -> Iterator[Scene]:
-    """A virtual cluster whose pods are on one node of its host, and a daemon without a right too many."""
+def placed(scene: Scene, loop: Loop) -> Iterator[Scene]:
+    """A virtual cluster whose pods are on one node of its host, and whose workloads end with the test."""
     kubelet = loop.start(Kubelet(scene.host.cluster, scene.host_namespace, node=node_of(scene)).run())
-    running = scene.daemon(scene.config(user="daemon"))
-    scene.grant(running, "daemon")
-    running.start()
     yield scene
+    for ns in scene.namespaces:
+        scene.virtual.plane.kubectl("delete", "deployments,daemonsets", "--all", "--namespace", ns)
     loop.end(kubelet)
+
+
+@pytest.fixture
+def drained(placed: Scene) -> Scene:
+    """The same with a daemon without a right too many."""
+    running = placed.daemon(placed.config(user="daemon"))
+    placed.grant(running, "daemon")
+    running.start()
+    return placed
 
 
 def node_of(scene: Scene) -> str:
@@ -130,16 +138,14 @@ def test_garbage_collector_keeps_the_copies_and_removes_what_belongs_to_an_earli
     assert ready(drained, ns, "deployment/web") == before
 
 
-def test_pods_run_again_after_the_host_namespace_was_replaced(scene: Scene, loop: Loop) -> None:
-    kubelet = loop.start(Kubelet(scene.host.cluster, scene.host_namespace, node=node_of(scene)).run())
-    scene.start()
-    ns = scene.namespace()
-    before = running(scene, ns, WEB, "deployment/web")
-    first = uid_of(home(scene))
-    scene.host.plane.kubectl("delete", "namespace", scene.host_namespace, "--timeout=50s")
-    scene.host.make_namespace(scene.host_namespace)
-    assert uid_of(home(scene)) != first
-    eventually(lambda: not before & ready(scene, ns, "deployment/web"), "others are ready in the new namespace")
-    owners = [each["metadata"]["ownerReferences"][0]["uid"] for each in copies(scene, ns)]
-    assert owners == [uid_of(home(scene))] * 2
-    loop.end(kubelet)
+def test_pods_run_again_after_the_host_namespace_was_replaced(placed: Scene) -> None:
+    placed.start()
+    ns = placed.namespace()
+    before = running(placed, ns, WEB, "deployment/web")
+    first = uid_of(home(placed))
+    placed.host.plane.kubectl("delete", "namespace", placed.host_namespace, "--timeout=50s")
+    placed.host.make_namespace(placed.host_namespace)
+    assert uid_of(home(placed)) != first
+    eventually(lambda: not before & ready(placed, ns, "deployment/web"), "others are ready in the new namespace")
+    owners = [each["metadata"]["ownerReferences"][0]["uid"] for each in copies(placed, ns)]
+    assert owners == [uid_of(home(placed))] * 2

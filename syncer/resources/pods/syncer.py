@@ -262,7 +262,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair, sent: record.PodRecord) -> Obj:
+def _updated(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Obj:
     """Return the host pod with only the fields that may change."""
     latest = sent
     if has_changed(pair.virtual):
