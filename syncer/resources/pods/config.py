@@ -10,6 +10,9 @@ from syncer.api import Config, Duration, OptionType, Section, Subdomain
 from syncer.resources.namespace_values import NodeLabels
 from syncer.resources.pods.security import SecurityLevel
 
+#: Which Pods may be evicted from a node of the host.
+Evictable = Literal["controlled", "all", "none"]
+
 #: The fields of a Volume, and those of a projected volume's source
 #: (Kubernetes 1.36, API reference, "Volume").
 # fmt: off
@@ -113,6 +116,15 @@ class PodConfig(Config):
 
     Until a pod has ended it keeps its part of the quota, and a tenant may give it years. The
     virtual Pod stays as it is.
+    """
+
+    evictable: Evictable = "controlled"
+    """The Pods that `kubectl drain` of a host node evicts without `--force`, and that the Cluster
+    Autoscaler evicts to remove a host node.
+
+    `controlled`: those that have a controller in the virtual cluster, as it makes others. `all`:
+    also those without one, which are gone then. `none`: none. For `kubectl drain`, a change
+    concerns Pods that are created later.
     """
 
     check_selectors: bool = False

@@ -4,7 +4,17 @@ from typing import Any
 
 from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
-from syncer.resources.pods import classes, dns, fields, isolation, record, scheduling, volumes
+from syncer.resources.pods import (
+    classes,
+    dns,
+    eviction,
+    fields,
+    isolation,
+    record,
+    scheduling,
+    volumes,
+)
+from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.env import with_env
 from syncer.resources.pods.references import PATHS
 from syncer.resources.pods.resizing import RESOURCES, resources_digest
@@ -52,7 +62,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 HTTPS = 443
 
 
-def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
+def host_pod(ctx: Context[PodConfig], virtual: Obj, variables: list[Obj]) -> Obj:
     """Return the pod to create on the host; each container gets the environment variables.
 
     Raises:
@@ -90,15 +100,17 @@ def _lacking(wanted: Obj, there: Obj) -> list[str]:
     return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
 
 
-def metadata(ctx: Context, virtual: Obj, sent: record.PodRecord) -> Obj:
+def metadata(ctx: Context[PodConfig], virtual: Obj, sent: record.PodRecord) -> Obj:
     """Return the host pod without a spec.
 
     It has a name, labels and annotations, the marks, the record of what was sent, and the
-    values for the downward API.
+    values for the downward API. Where a tenant's own annotations for the Cluster Autoscaler may
+    cross, they prevail.
     """
     host = ctx.host_copy(virtual)
     host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
-    annotations = host["metadata"]["annotations"]
+    annotations = eviction.annotations(ctx.config, virtual) | host["metadata"]["annotations"]
+    host["metadata"]["annotations"] = annotations
     annotations |= fields.annotations(ctx, virtual)
     annotations[record.mark(ctx.marks)] = sent.written()
     return host

@@ -44,6 +44,7 @@ from syncer.resources.pods import (
     classes,
     debugging,
     dns,
+    eviction,
     fields,
     isolation,
     lifecycle,
@@ -124,15 +125,18 @@ class PodSyncer(
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """Yield the rights that the configuration needs.
 
-        The right on ephemeral containers is missing if Pods may have none. The rights to list
-        kinds of the host come with the check of selectors, and the right to read a Service of the
-        host if that is in front of the virtual API server.
+        The right on ephemeral containers is missing if Pods may have none. The right to read a
+        host namespace comes with copies that it controls, the rights to list kinds of the host with
+        the check of selectors, and the right to read a Service of the host if that is in front of
+        the virtual API server.
         """
         config = settings.section(self.name, PodConfig)
         may_debug = config is None or config.max_ephemeral_containers > 0
         for right in self.rights:
             if may_debug or right.subresource != debugging.SUBRESOURCE:
                 yield right
+        if config is not None and config.evictable != "none":
+            yield Right(Side.HOST, NAMESPACES, ("get",))
         if config is not None and config.check_selectors:
             for resource in FURTHER:
                 yield Right(Side.HOST, resource, ("list",))
@@ -233,7 +237,12 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     variables, left_out = service_env(ctx, virtual)
     host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
     ctx.leave_out(*fields_left_out(virtual, host))
-    decision = apply(host=host, partial=True, reason="the host must run it")
+    decision = apply(
+        host=host,
+        partial=True,
+        reason="the host must run it",
+        controlled_by_namespace=eviction.is_evictable(ctx.config, virtual),
+    )
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
     return isolation.warned(ctx, virtual, decision)
@@ -253,7 +262,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair, sent: record.PodRecord) -> Obj:
+def _updated(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Obj:
     """Return the host pod with only the fields that may change."""
     latest = sent
     if has_changed(pair.virtual):
