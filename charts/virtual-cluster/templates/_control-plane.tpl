@@ -94,9 +94,9 @@ audit.yaml: |
 {{- end }}
 {{- end -}}
 
-{{/* All controllers but those whose work is the host's. */}}
+{{/* All controllers but those whose work is the host's. The tenant's taints evict Pods where a scheduler of the tenant's goes by them. */}}
 {{- define "virtual-cluster.controllers" -}}
-*,-node-lifecycle-controller,-node-ipam-controller,-taint-eviction-controller,-device-taint-eviction-controller,-ttl-controller,-pod-garbage-collector-controller,-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller
+*,-node-lifecycle-controller,-node-ipam-controller,{{ if not .Values.scheduler.enabled }}-taint-eviction-controller,{{ end }}-device-taint-eviction-controller,-ttl-controller,-pod-garbage-collector-controller,-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller
 {{- end -}}
 
 {{- define "virtual-cluster.controllerManager.flags" -}}
@@ -115,6 +115,17 @@ audit.yaml: |
   "secure-port" 10257
   "service-account-private-key-file" "/pki/sa.key"
   "use-service-account-credentials" true
+)) -}}
+{{- end -}}
+
+{{- define "virtual-cluster.scheduler.flags" -}}
+{{- include "virtual-cluster.flags" (dict "user" .Values.scheduler.extraArgs "own" (dict
+  "authentication-kubeconfig" "/pki/scheduler.conf"
+  "authorization-kubeconfig" "/pki/scheduler.conf"
+  "kubeconfig" "/pki/scheduler.conf"
+  "leader-elect" (gt (int .Values.controlPlane.replicas) 1)
+  "profiling" false
+  "secure-port" 10259
 )) -}}
 {{- end -}}
 
@@ -140,6 +151,9 @@ audit.yaml: |
     "etcd-ca.crt" "apiserver-etcd-client.crt" "apiserver-etcd-client.key" "sa.key" "sa.pub")
   "controller-manager" (list "ca.crt" "ca.key" "sa.key" "controller-manager.conf" "controller-manager.crt" "controller-manager.key")
 -}}
+{{- if .Values.scheduler.enabled -}}
+{{- $_ := set $uses "scheduler" (list "ca.crt" "scheduler.conf" "scheduler.crt" "scheduler.key") -}}
+{{- end -}}
 {{- range $name := keys $uses | sortAlpha }}
 - name: pki-{{ $name }}
   secret:
