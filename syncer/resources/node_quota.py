@@ -1,16 +1,16 @@
 """How much of a node a tenant may use at most, by the ResourceQuotas of the host namespace."""
 
-from collections.abc import Iterable
 from decimal import Decimal
 
 from syncer.api import Context, Obj, Settings, Side, Source, dig
 from syncer.resources.kinds import RESOURCE_QUOTAS
 from syncer.translate.quantities import quantity
 
+#: The quotas.
+QUOTAS = Source(Side.HOST, RESOURCE_QUOTAS)
 #: Seconds until a Node is decided again. A quota changes with each Pod, and its limits seldom do.
 LOOK_SECONDS = 60.0
 
-_QUOTAS = Source(Side.HOST, RESOURCE_QUOTAS)
 _REQUESTS = "requests."
 #: Other names by which a quota limits a resource of Pods (Kubernetes, "Resource Quotas").
 _COUNTED = {"pods": "count/pods"}
@@ -20,12 +20,6 @@ def has_home(settings: Settings) -> bool:
     """Return True if all copies are in one host namespace, whose quotas so count for all Pods."""
     spaces = settings.names.host_namespaces()
     return spaces is not None and len(spaces) == 1
-
-
-def sources(settings: Settings) -> Iterable[Source]:
-    """Yield the quotas."""
-    if has_home(settings):
-        yield _QUOTAS
 
 
 def limits(ctx: Context) -> Obj:

@@ -83,7 +83,7 @@ class NodeConfig(Config):
     pods: Amount = "110"
     """Reported capacity for Pods."""
 
-    quota: bool = False
+    quotas: bool = False
     """Whether a Node has at most what the ResourceQuotas of the host namespace allow all Pods
     together, and the extended resources that they name, such as GPUs. It takes the right to get,
     list and watch ResourceQuotas there. Without effect where virtual namespaces have host
@@ -119,8 +119,8 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the Pods of both sides, and the quotas that lower what a Node has."""
         config = settings.section(self.name, NodeConfig)
-        if config is not None and config.quota:
-            return (*self.reads, *node_quota.sources(settings))
+        if config is not None and config.quotas:
+            return (*self.reads, node_quota.QUOTAS)
         return self.reads
 
     def indexes(self) -> Sequence[Index]:
@@ -159,14 +159,14 @@ def is_needed(ctx: Context[NodeConfig], node: str) -> bool:
 
 def looked_at(ctx: Context[NodeConfig], decision: Decision) -> Decision:
     """Return the decision about a Node, to be made again in time if quotas count."""
-    if ctx.config.quota:
+    if ctx.config.quotas:
         return decision.look_again(node_quota.LOOK_SECONDS)
     return decision
 
 
 def limits(ctx: Context[NodeConfig]) -> Obj:
     """Return the most that the tenant's quotas allow of each resource; empty if none counts."""
-    if ctx.config.quota and node_quota.has_home(ctx.settings):
+    if ctx.config.quotas and node_quota.has_home(ctx.settings):
         return node_quota.limits(ctx)
     return {}
 
