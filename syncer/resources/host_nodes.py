@@ -10,6 +10,7 @@ from syncer.api import (
     Decision,
     Key,
     KeyRules,
+    MetadataFilter,
     MetadataRules,
     Obj,
     Pair,
@@ -27,7 +28,6 @@ from syncer.api import (
     selectors,
     skip,
 )
-from syncer.api.metadata_rules import MetadataFilter
 from syncer.resources import node_quota
 from syncer.resources.kinds import NODES
 from syncer.resources.namespace_values import Amount, NodeLabels, TaintPattern

@@ -39,7 +39,7 @@ _ON = ClaimSyncer.name
 _HOST_CLAIMS = Source(Side.HOST, PERSISTENT_VOLUME_CLAIMS, marked=True, optional_with=_ON)
 _VIRTUAL_CLAIMS = Source(Side.VIRTUAL, PERSISTENT_VOLUME_CLAIMS, optional_with=_ON)
 
-_HOST_VOLUMES = Source(Side.HOST, PERSISTENT_VOLUMES, optional_with=_ON)
+_HOST_VOLUMES = Source(Side.HOST, PERSISTENT_VOLUMES)
 
 #: The index of the host's claims by the names of their volumes.
 _BY_VOLUME = "volume"

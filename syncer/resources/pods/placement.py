@@ -71,7 +71,7 @@ def moved(ctx: Context[PodConfig], pair: Pair) -> Decision | None:
     if pair.host["spec"].get("nodeName"):
         return None
     node = pair.virtual["spec"].get("nodeName")
-    if annotations_of(pair.host).get(_mark(ctx)) != node:
+    if not node or annotations_of(pair.host).get(_mark(ctx)) != node:
         why = "it wasn't made for the node that the virtual cluster's scheduler chooses"
         return delete(host=pair.host, reason=why)
     if shown_node(ctx, node) is None:
