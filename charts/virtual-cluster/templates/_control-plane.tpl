@@ -94,9 +94,18 @@ audit.yaml: |
 {{- end }}
 {{- end -}}
 
-{{/* All controllers but those whose work is the host's. The tenant's taints evict Pods where a scheduler of the tenant's goes by them. */}}
+{{/* All controllers but those whose work is the host's. */}}
 {{- define "virtual-cluster.controllers" -}}
-*,-node-lifecycle-controller,-node-ipam-controller,{{ if not .Values.scheduler.enabled }}-taint-eviction-controller,{{ end }}-device-taint-eviction-controller,-ttl-controller,-pod-garbage-collector-controller,-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller
+*,-node-lifecycle-controller,-node-ipam-controller,-taint-eviction-controller,-device-taint-eviction-controller,-ttl-controller,-pod-garbage-collector-controller,-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller
+{{- end -}}
+
+{{/* Those that run: with a scheduler of the tenant's, the tenant's taints evict Pods, too. */}}
+{{- define "virtual-cluster.controllers.running" -}}
+{{- $controllers := include "virtual-cluster.controllers" . -}}
+{{- if .Values.scheduler.enabled -}}
+{{- $controllers = replace ",-taint-eviction-controller," "," $controllers -}}
+{{- end -}}
+{{- $controllers -}}
 {{- end -}}
 
 {{- define "virtual-cluster.controllerManager.flags" -}}
@@ -105,7 +114,7 @@ audit.yaml: |
   "authorization-kubeconfig" "/pki/controller-manager.conf"
   "cluster-signing-cert-file" "/pki/ca.crt"
   "cluster-signing-key-file" "/pki/ca.key"
-  "controllers" (include "virtual-cluster.controllers" .)
+  "controllers" (include "virtual-cluster.controllers.running" .)
   "kube-api-burst" 200
   "kube-api-qps" 100
   "kubeconfig" "/pki/controller-manager.conf"
