@@ -417,7 +417,7 @@ VOLUMES = Operation(
     | {
         ("virtual", "missing"): "a bound volume that is deleted stays until its claim is gone, as anywhere",
         # It is released first: the virtual cluster's controller holds a bound one.
-        ("virtual", "orphan"): repaired("orphan", "virtual") + repaired("status", "virtual"),
+        ("virtual", "orphan"): (("orphan", "virtual", "repaired"), ("status", "virtual", "repaired")),
         ("virtual", "uid"): "the stand-in is no copy",
         ("virtual", "spec"): repaired("field", "virtual"),
         ("virtual", "metadata"): "a stand-in's other labels are the tenant's",
