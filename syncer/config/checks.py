@@ -14,6 +14,7 @@ from syncer.config.model import SyncerConfig
 from syncer.config.namespace_checks import namespaces, trust
 from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
+from syncer.config.scheduler_checks import scheduler
 from syncer.config.values import listen_on
 from syncer.config.virtual_cluster import name_problem, probe_key
 from syncer.directions import resources_of
@@ -86,6 +87,7 @@ def _sections(
         *patches(whole, resources, marks),
         *owners(whole, model.syncers, marks),
         *custom(whole, model.syncers, translator),
+        *scheduler(whole),
         *_given_marks(whole, marks),
         *_allowed_marks(whole, marks),
     )
