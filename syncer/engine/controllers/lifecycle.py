@@ -377,9 +377,6 @@ FIRST_LOOK = 0.25
 LAST_LOOK = 30.0
 #: Minimum seconds between discoveries, so that many changes cause a single one.
 LOOK_PAUSE = 0.25
-#: Age in seconds up to which virtual clusters that begin at the same time share a discovery of the
-#: host.
-SHARED_SECONDS = 1.0
 
 
 class DiscoveryLoop:
