@@ -397,11 +397,10 @@ class ServedCluster:
             if store in controller.missed:
                 controller.missed.discard(store)
                 pair.ask_all(controller)
-        complete = [
-            controller
-            for controller in pair.controllers.values()
-            if not controller.ready and next(pair.lacks(controller), None) is None
-        ]
+        complete = []
+        for controller in pair.controllers.values():
+            if not controller.ready and pair.is_complete(controller, since=store):
+                complete.append(controller)
         for controller in complete:
             pair.begin(controller)
         for controller in complete:

@@ -204,7 +204,7 @@ class Lifecycle:
             if name not in controllers:
                 has_joined = await self._join(syncer, config)
                 has_changed = has_changed or has_joined
-        self._run_reflectors()
+        self._run_reflectors(self.pair.informers)
         self._doubt(asyncio.get_running_loop().time())
         return has_changed
 
@@ -212,7 +212,7 @@ class Lifecycle:
         """Run the reflectors, also those of later syncers, in this group."""
         self._tasks = tasks
         self._notifying = tasks.create_task(self.pair.fan_out.run())
-        self._run_reflectors()
+        self._run_reflectors(self.pair.informers)
 
     def stop(self) -> None:
         """Stop the reflectors."""
@@ -267,16 +267,17 @@ class Lifecycle:
             except Exception as error:  # noqa: BLE001 — it is logged, with its traceback
                 self._init_failed(syncer.name, error)
                 return False
-        join(self.pair, syncer, config)
+        joined = join(self.pair, syncer, config)
         # Before the first await: a store is unfilled while its selection grows.
-        self._run_reflectors()
+        self._run_reflectors((*joined.stores, *joined.extras))
         for controller in self.pair.controllers.values():
             if controller.ready:
                 # Its decisions without the optional stores that aren't filled now are made again.
                 unfilled = {store for store in self.pair.extras(controller) if not store.synced}
                 controller.missed |= unfilled
-        for store in list(self.pair.informers):
-            await store.newcomers.catch_up()
+        for store in self.pair.informers:
+            if store.newcomers:
+                await store.newcomers.catch_up()
 
         # Objects that refer to the syncer's resources may have waited for it.
         resources = set(resources_of(syncer))
@@ -302,9 +303,9 @@ class Lifecycle:
         else:
             log.error("a syncer can't start", **keys, exc_info=error)
 
-    def _run_reflectors(self) -> None:
-        """Run a reflector for each store, with the selection that it needs now."""
-        for store in self.pair.informers:
+    def _run_reflectors(self, stores: Iterable[SideInformer]) -> None:
+        """Run a reflector for each of these stores, with the selection that it needs now."""
+        for store in stores:
             store_key = store.store_key
             selection = self.pair.informers.selection(store)
             known = self.pair.reflectors.get(store_key)

@@ -408,6 +408,8 @@ class BoundSyncer:
     extras: tuple[SideInformer, ...] = ()
     #: True once all its stores are filled; before that nothing is decided.
     ready: bool = False
+    #: The first store that it waited for when that was last looked at; None if it waits for none.
+    awaited: SideInformer | None = None
     #: The extras that were unavailable when it began.
     missed: set[SideInformer] = field(default_factory=set)
     #: By side: paths of a write below which the other side keeps no fields of its own.

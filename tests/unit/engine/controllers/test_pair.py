@@ -263,6 +263,11 @@ def test_pause_again_and_again_asks_many_objects_once_and_in_steps(namespace: st
     assert (at_once, len(asked)) == (0, 300)
 
 
+def test_many_keys_are_queued_in_steps_when_a_syncer_begins() -> None:
+    at_once, asked = among_many(lambda made: made.ask_all(made.controllers["widgets"]), Widgets())
+    assert (at_once, len(asked)) == (0, 300)
+
+
 def test_pause_of_one_namespace_asks_the_objects_of_no_other() -> None:
     assert among_many(lambda made: made.pause_changed("other"), Widgets()) == (0, [])
 
