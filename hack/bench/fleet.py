@@ -61,8 +61,11 @@ STILL = 0.03
 # -- API servers -----------------------------------------------------------------------------------
 
 
-async def serve(folder: Path, names: Sequence[str]) -> None:
-    """Serve API servers, and answer commands on standard input, until it ends."""
+async def serve(folder: Path, names: Sequence[str], *, events: bool) -> None:
+    """Serve API servers, and answer commands on standard input, until it ends.
+
+    With ``events``, the host's kubelet records some about each pod.
+    """
     tokens = {"daemon-token": User("daemon", ("system:masters",))}
     servers = {name: ApiServer(seed=name, tokens=tokens) for name in names}
     playing = []
@@ -71,7 +74,8 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
         await server.start(tls=True)
         server.kubeconfig(folder / f"{name}.kubeconfig", "daemon")
     if HOST in servers:
-        kubelet = Kubelet(SideClient(HOST, Side.HOST, servers[HOST].transport()), HOME)
+        client = SideClient(HOST, Side.HOST, servers[HOST].transport())
+        kubelet = Kubelet(client, HOME, events=events)
         playing.append(kubelet.run())
     else:
         for server in servers.values():
@@ -109,8 +113,10 @@ def _streams(servers: dict[str, ApiServer]) -> int:
 class Servers:
     """A process that serves API servers."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], *, events: bool) -> None:
         command = [sys.executable, "-m", "hack.bench.fleet", "--serve", str(folder), *names]
+        if events:
+            command.append("--events")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -147,6 +153,7 @@ class Run:
     clusters: int
     pods: int
     folder: Path
+    events: bool = False
     profile: Profile | None = None
 
     def measure(self) -> dict[str, Any]:
@@ -154,10 +161,11 @@ class Run:
         names = [f"t{number}" for number in range(self.clusters)]
         processes = min(PROCESSES, self.clusters)
         with contextlib.ExitStack() as stack:
-            host = Servers(self.folder, [HOST])
+            host = Servers(self.folder, [HOST], events=self.events)
             stack.callback(host.process.kill)
             virtual = [
-                Servers(self.folder, names[number::processes]) for number in range(processes)
+                Servers(self.folder, names[number::processes], events=False)
+                for number in range(processes)
             ]
             for each in virtual:
                 stack.callback(each.process.kill)
@@ -283,6 +291,7 @@ def _folder() -> Iterator[Path]:
     type=click.Path(path_type=Path),
     help="Sample what the daemon does, and write the tables to this folder.",
 )
+@click.option("--events", is_flag=True, help="The kubelet records two Events about each pod.")
 @click.option("--serve", "folder", hidden=True)
 @click.argument("names", nargs=-1)
 def main(
@@ -290,12 +299,13 @@ def main(
     pods: int,
     rounds: int,
     profiles: Path | None,
+    events: bool,
     folder: str | None,
     names: Sequence[str],
 ) -> None:
     """Measure, or serve."""
     if folder:
-        uvloop.run(serve(Path(folder), names))
+        uvloop.run(serve(Path(folder), names, events=events))
         return
     interrupt_on_sigterm()
     configure(level="error")
@@ -308,7 +318,7 @@ def main(
             if profiles is not None:
                 profile = Profile(profiles / f"{number}-{count}")
             with _folder() as run_folder:
-                found[count] = Run(count, pods, run_folder, profile).measure()
+                found[count] = Run(count, pods, run_folder, events, profile).measure()
             print(json.dumps({"clusters": count, "pods": pods, **found[count]}), flush=True)
         judgement = verdict(found[clusters], found[1])
         over += judgement["over"]
