@@ -390,6 +390,7 @@ class ServedCluster:
     def filled(self, store: SideInformer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""
         pair = self.pair
+        self._lifecycle.filled()
         self.own_controllers.run()
         if store is not None and store.synced:
             pair.policies.breaker.listed(store)
@@ -397,10 +398,8 @@ class ServedCluster:
             if store in controller.missed:
                 controller.missed.discard(store)
                 pair.ask_all(controller)
-        complete = []
-        for controller in pair.controllers.values():
-            if not controller.ready and pair.is_complete(controller, since=store):
-                complete.append(controller)
+        waiting = [each for each in pair.controllers.values() if not each.ready]
+        complete = [each for each in waiting if pair.is_complete(each, since=store)]
         for controller in complete:
             pair.begin(controller)
         for controller in complete:

@@ -169,6 +169,8 @@ class Lifecycle:
         #: The group of the reflectors' tasks, while they run.
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[StoreKey, asyncio.Task[None]] = {}
+        #: Set once all copies and originals are known that can be.
+        self._copies_known = asyncio.Event()
         #: Notifies many objects of a change in steps.
         self._notifying: asyncio.Task[None] | None = None
         #: Why the ``init`` of a syncer failed last, by its name.
@@ -213,6 +215,11 @@ class Lifecycle:
         self._tasks = tasks
         self._notifying = tasks.create_task(self.pair.fan_out.run())
         self._run_reflectors(self.pair.informers)
+
+    def filled(self) -> None:
+        """Handle a store that was filled or given up."""
+        if not self._copies_known.is_set() and self._knows_copies():
+            self._copies_known.set()
 
     def stop(self) -> None:
         """Stop the reflectors."""
@@ -314,19 +321,39 @@ class Lifecycle:
                 known is not None
                 and known.namespace == selection.namespace
                 and known.selector == selection.selector
+                and known.about_copies == selection.about_copies
             )
             if known and selects_the_same:
                 if isinstance(known.error, NotFound):
                     known.hurry()
             else:
-                if known and not selection.is_within(known.namespace, known.selector):
+                if known and not selection.is_within(
+                    known.namespace, known.selector, about_copies=known.about_copies
+                ):
                     # Objects that the store lacks so far must not count as deleted.
                     store.synced = False
                 before = self._end(store_key)
                 self.pair.reflectors[store_key] = self._reflector(store, selection)
             if self._tasks and store_key not in self._running:
                 reflector = self.pair.reflectors[store_key]
-                self._running[store_key] = self._tasks.create_task(_run(reflector, before))
+                task = self._tasks.create_task(self._run(reflector, before))
+                self._running[store_key] = task
+
+    async def _run(self, reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
+        """Run a reflector after the former one of its store has ended.
+
+        One that keeps only the Events about copies begins once the copies are known.
+        """
+        if before:
+            await asyncio.wait({before})
+        if reflector.about_copies:
+            await self._copies_known.wait()
+        await reflector.run()
+
+    def _knows_copies(self) -> bool:
+        """Return True if all copies and originals are known that can be."""
+        copies = self.pair.reconciler.view.copies()
+        return all(store.synced or self.pair.given_up(store) for store in copies)
 
     def _reflector(self, store: SideInformer, selection: WatchedSelection) -> Reflector:
         """Return a new reflector of a store.
@@ -335,6 +362,7 @@ class Lifecycle:
         """
         if store.side is Side.HOST:
             settings = self.pair.settings
+            is_wanted = self.pair.reconciler.view.has_copy if selection.about_copies else None
             return self._watches.reflector(
                 store,
                 self._listener,
@@ -343,6 +371,7 @@ class Lifecycle:
                 selector=selection.selector,
                 fields=store.part.fields if store.part is not None else "",
                 rng=self._rng,
+                is_wanted=is_wanted,
             )
         return Reflector(
             self.pair.virtual,
@@ -363,13 +392,6 @@ class Lifecycle:
         if task:
             task.cancel()
         return task
-
-
-async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
-    """Run a reflector after the previous one of the same store has ended."""
-    if before:
-        await asyncio.wait({before})
-    await reflector.run()
 
 
 #: Seconds between discoveries while a syncer waits for its resource: the first delay, doubled up to
