@@ -210,6 +210,10 @@ TOKENS: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
 WIDGETS, KEPT, SHOWN = "widgets.example.com", "keepers.example.com", "issuers.example.com"
 
 
+def _define_infra(two: Two) -> None:
+    two.host.put(namespace("infra"))
+
+
 def _define(*names: str) -> Callable[[Two], None]:
     def define(two: Two) -> None:
         for server in (two.virtual, two.host):
@@ -482,7 +486,7 @@ PUBLISHED = Operation(
         }
     },
     host_key=lambda name: f"infra/p-{name}",
-    before=lambda two: two.host.put(namespace("infra")),
+    before=_define_infra,
     cells=DOWN
     | {
         ("host", "missing"): "the host removes its EndpointSlice with it, which is seen at once",

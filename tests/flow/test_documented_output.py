@@ -214,7 +214,7 @@ def test_output_of_a_comparison(tmp_path: Path) -> None:
             ended = await scene.run("run", "--once")
             assert ended.status == 0, ended.output
             narrowed = {"configMaps": {"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}}}
-            scene.configure("new.yaml", sync=merged(NO_PODS, {"toHost": narrowed}))
+            scene.configure("new.yaml", sync=merged(dict(NO_PODS), {"toHost": narrowed}))
             await check(scene, *of("doctor.md", "syncer diff --config new.yaml --against syncer.yaml"))
             copy = scene.host.get("configmaps", f"{scene.home('shop')}/web-x-shop-x-shop")
             assert copy
