@@ -62,7 +62,8 @@ def test_same_read_is_sent_once_while_its_answer_is_young(request_: HttpRequest)
 def test_other_reads_have_answers_of_their_own() -> None:
     async def scenario(server: Server, reads: SharedReads) -> None:
         other_form = HttpRequest("GET", GET.path, accept="application/yaml")
-        assert await bodies(reads, GET, other_form, QUESTION, OTHER_QUESTION) == [b"1", b"2", b"3", b"4"]
+        found = await bodies(reads, GET, other_form, QUESTION, OTHER_QUESTION)
+        assert len(set(found)) == 4
 
     play(scenario)
 
@@ -71,7 +72,8 @@ def test_dry_runs_are_never_shared() -> None:
     """Their answers are drawn at random where there are several ranges."""
 
     async def scenario(server: Server, reads: SharedReads) -> None:
-        assert await bodies(reads, GET, DRY_RUN, DRY_RUN) == [b"1", b"2", b"3"]
+        assert await bodies(reads, GET) == [b"1"]
+        assert await bodies(reads, DRY_RUN, DRY_RUN) == [b"2", b"3"]
         assert await bodies(reads, GET) == [b"1"]
 
     play(scenario)
