@@ -60,7 +60,7 @@ log = get_logger(__name__)
 
 
 #: Returns True for an object if the Events about it are wanted.
-IsWanted = Callable[[codec.Subject], bool]
+IsWanted = Callable[[codec.InvolvedObject], bool]
 
 
 class WatchedPart(NamedTuple):
@@ -187,7 +187,7 @@ class Seat:
             return self.store.knows(*lost)
         return not self.is_behind
 
-    def concerns(self, about: codec.Subject, kind: str, head: codec.Head) -> bool:
+    def concerns(self, about: codec.InvolvedObject, kind: str, head: codec.Head) -> bool:
         """Return True if a change of an Event is wanted, or the store has the Event already."""
         if self.is_wanted is None:
             return True
@@ -534,7 +534,7 @@ class SharedWatch:
         seats = self._seats.get("", NO_SEATS)
         about = None
         if any(seat.is_wanted for seat in seats):
-            about = codec.subject(event.object)
+            about = codec.involved_object(event.object)
         for seat in seats:
             if about is None or seat.concerns(about, event.type, head):
                 seat.add(event)
@@ -614,7 +614,7 @@ class SharedReflector(Reflector):
         def take(items: Iterable[codec.Undecoded], version: str) -> None:
             wanted = []
             for item in items:
-                about = codec.subject(item)
+                about = codec.involved_object(item)
                 if about is None or is_wanted(about) or self._is_stored(item):
                     wanted.append(item)
             page(wanted, version)

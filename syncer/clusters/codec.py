@@ -406,7 +406,7 @@ def label(data: bytes | msgspec.Raw, name: str) -> str | None:
     return labels.get(name) if labels else None
 
 
-class Subject(NamedTuple):
+class InvolvedObject(NamedTuple):
     """The object that an Event is about, as the Event names it."""
 
     group: str
@@ -430,14 +430,14 @@ class _Event(msgspec.Struct, gc=False):
 _decode_event = msgspec.json.Decoder(_Event).decode
 
 
-def subject(data: Undecoded) -> Subject | None:
+def involved_object(data: Undecoded) -> InvolvedObject | None:
     """Return what an Event is about, without decoding the rest; None if that can't be read."""
     try:
         found = _decode_event(data).involvedObject
     except _MALFORMED:
         return None
     group = found.apiVersion.rpartition("/")[0]
-    return Subject(group, found.kind, Key(found.namespace, found.name), found.uid)
+    return InvolvedObject(group, found.kind, Key(found.namespace, found.name), found.uid)
 
 
 class _Metadata(msgspec.Struct, gc=False):

@@ -17,7 +17,7 @@ from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Mirror, Syncer
 from syncer.cache.entry import Entry
-from syncer.clusters.codec import Subject
+from syncer.clusters.codec import InvolvedObject
 from syncer.directions import Direction, resources_of
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.engine.stores.informers import Informers, SideInformer
@@ -380,7 +380,7 @@ class View:
         """
         return Reads(self.informers, self.references, self.controllers, known, self.minor)
 
-    def has_copy(self, about: Subject) -> bool:
+    def has_copy(self, about: InvolvedObject) -> bool:
         """Return True if an Event of the host is about a copy, or about one to come or gone."""
         for controller in self.controllers.values():
             resource = controller.syncer.host_resource
@@ -582,7 +582,7 @@ class BoundSyncer:
         """Return the result of the predicate; True if it raises, or if there is none."""
         return self.predicate is None or self.predicate(virtual) != [False]
 
-    def is_or_was_copied(self, about: Subject) -> bool:
+    def is_or_was_copied(self, about: InvolvedObject) -> bool:
         """Return True if an object of the host is a copy; if it isn't there, by its name."""
         store = self.host_at(about.key)
         entry = None if store is None else store.entry(about.key)
