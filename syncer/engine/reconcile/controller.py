@@ -583,12 +583,18 @@ class BoundSyncer:
         return self.predicate is None or self.predicate(virtual) != [False]
 
     def is_or_was_copied(self, about: InvolvedObject) -> bool:
-        """Return True if an object of the host is a copy; if it isn't there, by its name."""
+        """Return True if an object of the host is a copy; if it isn't there, by its name.
+
+        Also if the name translator raises: this is asked in the task that reads for all clusters.
+        """
         store = self.host_at(about.key)
         entry = None if store is None else store.entry(about.key)
         if entry is not None:
             return not about.uid or entry.uid == about.uid
-        virtual = self.settings.names.to_virtual(self.syncer.host_resource, about.key)
+        try:
+            virtual = self.settings.names.to_virtual(self.syncer.host_resource, about.key)
+        except Exception:  # noqa: BLE001 — the syncer of Events reports it
+            return True
         return virtual is not None and self.has(Side.VIRTUAL, virtual)
 
     def own_stores(self) -> list[SideInformer]:
