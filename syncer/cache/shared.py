@@ -607,26 +607,33 @@ class SharedReflector(Reflector):
             await super()._pages(first)
 
     def _wanted(self, page: TakePage) -> TakePage:
-        """Return what takes those Events of a page that are wanted, and what is no Event."""
+        """Return what takes those Events of a page that are wanted, or stored.
+
+        Beside the watch, one that the watch has shown before isn't taken if it wasn't wanted then:
+        the store isn't wrong without it.
+        """
         is_wanted = self._is_wanted
         assert is_wanted is not None
+        passed = ""
+        if self.state is not ReflectorState.LISTING:
+            passed = self.store.version
+
+        def is_taken(item: codec.Undecoded) -> bool:
+            try:
+                head = codec.head(item)
+            except codec.DecodeError:
+                return True  # the informer counts it
+            if head.key in self.store:
+                return True
+            about = codec.involved_object(item)
+            if about is not None and not is_wanted(about):
+                return False
+            return not passed or is_later(head.resource_version, passed)
 
         def take(items: Iterable[codec.Undecoded], version: str) -> None:
-            wanted = []
-            for item in items:
-                about = codec.involved_object(item)
-                if about is None or is_wanted(about) or self._is_stored(item):
-                    wanted.append(item)
-            page(wanted, version)
+            page([item for item in items if is_taken(item)], version)
 
         return take
-
-    def _is_stored(self, item: codec.Undecoded) -> bool:
-        """Return True if the store has some state of an item."""
-        try:
-            return codec.head(item).key in self.store
-        except codec.DecodeError:
-            return False
 
     def _latest_end(self, seconds: int) -> float | None:
         return None  # the watch of all goes on
