@@ -415,8 +415,9 @@ VOLUMES = Operation(
     provide=_bind,
     cells={("host", mutation): "the stand-in has no object on the host" for mutation in MUTATIONS}
     | {
-        ("virtual", "missing"): repaired("missing", "virtual"),
-        ("virtual", "orphan"): repaired("orphan", "virtual"),
+        ("virtual", "missing"): "a bound volume that is deleted stays until its claim is gone, as anywhere",
+        # It is released first: the virtual cluster's controller holds a bound one.
+        ("virtual", "orphan"): (("orphan", "virtual", "repaired"), ("status", "virtual", "repaired")),
         ("virtual", "uid"): "the stand-in is no copy",
         ("virtual", "spec"): repaired("field", "virtual"),
         ("virtual", "metadata"): "a stand-in's other labels are the tenant's",
