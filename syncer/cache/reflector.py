@@ -113,6 +113,8 @@ class Reflector:
         self.namespace = namespace
         self.selector = selector
         self.fields = fields
+        #: True if it keeps only the Events that are about certain objects.
+        self.about_copies = False
         self.state = ReflectorState.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
@@ -144,8 +146,7 @@ class Reflector:
                 self._fail(error)
             except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
-            except Exception as error:  # noqa: BLE001 — it is logged
-                # A bug of ours must end neither the other reflectors nor the process.
+            except Exception as error:  # noqa: BLE001 — a bug must not end what runs beside it
                 self._log_bug()
                 self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
                 self._start_over()

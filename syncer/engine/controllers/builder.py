@@ -255,9 +255,8 @@ def _selection(settings: Settings, source: Source, part: SourcePart | None) -> W
     selector = ",".join(selectors)
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
         return WatchedSelection(None, selector)
-    if part is not None:
-        return WatchedSelection((part.namespace,), selector)
-    return WatchedSelection(settings.names.host_namespaces(), selector)
+    namespaces = settings.names.host_namespaces() if part is None else (part.namespace,)
+    return WatchedSelection(namespaces, selector, source.about_copies)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
