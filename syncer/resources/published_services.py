@@ -358,21 +358,22 @@ class PublishedServiceSyncer(
             raise Refused(f"{why}; give this one a shorter one", reason="NameTooLong")
         copy = _copy(ctx, key)
         if copy is None:
-            there = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
-            return wait(reasons.COPY_ABSENT(key), on=(there,))
+            return _awaiting(ctx, key)
         why = f"sync.{self.section}.mappings lists it"
         decision = apply(host=_published(ctx, virtual, copy), reason=why)
         return replace(decision, is_step=True)
 
     def sync(self, ctx: Context[PublishedServiceConfig], pair: Pair) -> Decision:
-        """Update the ports, or end with the Service or its copy."""
+        """Update the ports, or end with the Service. Without its copy it leads nowhere."""
         if is_deleting(pair.host):
             return wait(reasons.REMADE("Service on the host"))
         if is_deleting(pair.virtual):
             return self._removed(ctx, pair.host, "the virtual Service is being deleted")
+        if is_name(pair.virtual):
+            return self._removed(ctx, pair.host, "the virtual Service is only a DNS name")
         copy = _copy(ctx, key_of(pair.virtual))
         if copy is None:
-            return self._removed(ctx, pair.host, "the Service has no copy that it could lead to")
+            return _awaiting(ctx, key_of(pair.virtual))
         return apply(host=_published(ctx, pair.virtual, copy))
 
     def sync_up(self, ctx: Context[PublishedServiceConfig], host: Obj) -> Decision:
@@ -458,6 +459,12 @@ def _copy(ctx: Context[PublishedServiceConfig], key: Key) -> Obj | None:
         return None
     is_copy = ctx.marks.is_ours(copy, cluster=ctx.identity, resource=SERVICES)
     return copy if is_copy and ctx.marks.virtual_key(copy) == key else None
+
+
+def _awaiting(ctx: Context[PublishedServiceConfig], key: Key) -> Decision:
+    """Return a wait for the copy of a virtual Service."""
+    there = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
+    return wait(reasons.COPY_ABSENT(key), on=(there,))
 
 
 def _published(ctx: Context[PublishedServiceConfig], virtual: Obj, copy: Obj) -> Obj:

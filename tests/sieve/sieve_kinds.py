@@ -354,17 +354,17 @@ def published_services() -> Workload:
     kind, host_key, slices = "services", "infra/p-x", "endpointslices.discovery.k8s.io"
     options = {"enabled": True, "namespaces": ["infra"], "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}}}
 
-    def with_endpoints(*addresses: str) -> Act:
-        """The host's controller makes the slice of the copy, with the labels of that."""
-
-        def made(two: Stage) -> None:
-            found = two.host.get(kind, two.host_path("x"))
-            if found is not None:
-                name = found["metadata"]["name"]
-                of_copy = endpointslice(f"{name}-1", *addresses, service=name, namespace=HOME)
-                two.host.put(merged(of_copy, {"metadata": {"labels": found["metadata"]["labels"]}}))
-
-        return made
+    def provide(two: Stage) -> None:
+        """The host's controller makes the slice of each copy, with the labels of that."""
+        for each in two.host.objects(kind):
+            name, space = each["metadata"]["name"], each["metadata"]["namespace"]
+            if space != HOME:
+                continue
+            addresses = ("10.1.0.2", "10.1.0.3") if each["spec"].get("clusterIP") == "None" else ("10.1.0.1",)
+            of_copy = endpointslice(f"{name}-1", *addresses, service=name, namespace=HOME)
+            there = two.host.get(slices, f"{HOME}/{name}-1")
+            if there is None or there["endpoints"] != of_copy["endpoints"]:
+                two.host.put(merged(of_copy, {"metadata": {"labels": each["metadata"]["labels"]}}))
 
     def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
         is_slice = copy["kind"] == "EndpointSlice"
@@ -378,7 +378,6 @@ def published_services() -> Workload:
         configured("services", "published-services", toHost={"publishedServices": options}),
         (
             put(service("x")),
-            with_endpoints("10.1.0.1"),
             edit_host(kind, host_key, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
             edit(kind, "x", {"spec": {"ports": [{"name": "more", "port": 81}]}}),
             edit_host(slices, host_key, {"endpoints": []}),
@@ -386,11 +385,11 @@ def published_services() -> Workload:
             drop_host(kind, host_key),
             drop_copy(kind, "x"),
             both(drop(kind, "x"), put(service("x", spec={"clusterIP": "None"}))),
-            with_endpoints("10.1.0.2", "10.1.0.3"),
             drop(kind, "x"),
             put(service("x", (83,))),
         ),
         given=(on_host(namespace("infra")),),
+        reactions=(provide,),
         wanted=wanted,
     )
 
