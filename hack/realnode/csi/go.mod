@@ -8,7 +8,7 @@ require (
 	github.com/kubernetes-csi/external-snapshotter/v8 v8.7.0
 	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.12
-	k8s.io/kubelet v0.35.2
+	k8s.io/kubelet v0.37.0
 )
 
 require (
