@@ -416,6 +416,7 @@ HOST_ENDS_AT_ONCE = _pending(
 
 SYNC_REFUSED = _refused("SyncRefused")
 NAME_COLLISION = _refused("NameCollision")
+NAME_TOO_LONG = _refused("NameTooLong")
 TOO_LARGE = _refused("TooLarge")
 UNREADABLE = _refused("Unreadable")
 IN_USE = _refused("InUse")

@@ -138,21 +138,17 @@ class Reflector:
             try:
                 await self._step()
             except (Expired, WentBack):
-                self.store.left_behind()
-                self.state = ReflectorState.EMPTY
                 self.failures += 1
+                self._start_over()
             except ClusterError as error:
                 self._fail(error)
             except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
             except Exception as error:
                 # A bug of ours must end neither the other reflectors nor the process.
-                log.exception(
-                    "a list or watch raised",
-                    cluster=self.cluster.virtual_cluster,
-                    what=self,
-                )
+                self._log_bug()
                 self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
+                self._start_over()
             await self._pause()
 
     async def relist(self, wrong: Callable[[Key], None]) -> bool:
@@ -396,6 +392,19 @@ class Reflector:
         error.__context__ = None
         self.error = error.with_traceback(None)
         self.listener.failed(self, error)
+
+    def _start_over(self) -> None:
+        """List again next: events may be missing."""
+        self.store.left_behind()
+        self.state = ReflectorState.EMPTY
+
+    def _log_bug(self) -> None:
+        """Log the exception that is being handled, which nothing that a server sends may raise."""
+        log.exception(
+            "a list or watch raised; listing again",
+            cluster=self.cluster.virtual_cluster,
+            what=self,
+        )
 
     def _wait(self) -> float:
         if isinstance(self.error, Forbidden | NotFound):

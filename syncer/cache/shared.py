@@ -570,7 +570,14 @@ class SharedReflector(Reflector):
         return None  # the watch of all goes on
 
     def _take_one(self, event: codec.WatchEvent) -> None:
-        if self._take((event,)):
+        """Process an event in the task that reads the watch for all clusters."""
+        try:
+            known = self._take((event,))
+        except Exception:  # a bug of ours must end no other cluster's watch
+            self._log_bug()
+            self._seat.fall_behind(Expired(f"{self}: an event could not be processed"))
+            return
+        if known:
             self.failures = 0
 
     def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:

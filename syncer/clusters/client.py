@@ -251,8 +251,6 @@ class Client:
             body = b""
             try:
                 body = (await self._send(request, "list", resource, Key(namespace, ""))).body
-                if len(body) > STEP_BYTES:
-                    await next_turn()
                 page = codec.split_list(body)
             except (Invalid, codec.DecodeError) as error:
                 if not isinstance(error.__cause__, ReplyTooLarge) and len(body) <= codec.MOST_CUT:
@@ -270,7 +268,9 @@ class Client:
             empty += not page.items
             if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
-            if len(body) > STEP_BYTES:
+            size = len(body)
+            body = b""  # it isn't kept while the parts wait for their turns
+            if size > STEP_BYTES:
                 parts = codec.parts(page, STEP_BYTES)
                 # No loop over the parts, so that each of them is freed early.
                 while (part := next(parts, None)) is not None:

@@ -5,7 +5,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from syncer.api import Marks, Networking, Patrol, Pauses, Section
-from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
+from syncer.api.dns_names import (
+    PLURAL_GROUP,
+    ClusterName,
+    CustomName,
+    HostNamespace,
+    Label,
+    Subdomain,
+    not_empty,
+)
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
 from syncer.config.values import ListenAddress, LoopbackAddress, SocketPath
@@ -111,19 +119,6 @@ class HostSide(ConnectionSection):
     """Whether the copies may be in a namespace that every cluster has (`default`, `kube-system`,
     `kube-public`, `kube-node-lease`), among the objects of the host itself.
     """
-
-
-def _not_empty(value: Any) -> Any:
-    if value in ([], (), ""):
-        raise ValueError("must not be empty")
-    return value
-
-
-HostNamespace = Annotated[
-    Label,
-    BeforeValidator(_not_empty),
-    Field(json_schema_extra={"minLength": 1}),
-]
 
 
 class Names(Section):
@@ -471,7 +466,7 @@ class _SecretsOptions(Section):
 
     host_namespaces: Annotated[
         tuple[HostNamespace, ...],
-        BeforeValidator(_not_empty),
+        BeforeValidator(not_empty),
         Field(json_schema_extra={"minItems": 1}),
     ]
     """The host namespaces that the virtual clusters of these Secrets may have. The first one is for

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import permutations
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from syncer.api import (
     DNS_LABEL,
@@ -21,6 +21,7 @@ from syncer.api import (
     Context,
     Decision,
     Grants,
+    HostNamespace,
     Index,
     Indexes,
     Key,
@@ -80,7 +81,7 @@ _OWN = "published-services/own"
 _OWN_SLICES = "published-services/own-slices"
 
 
-class HostNames(Section):
+class PublishedNames(Section):
     """Services of the virtual cluster, each with its place on the host."""
 
     by_name: dict[str, str] = Field(default={})
@@ -192,15 +193,6 @@ def _found(text: str) -> str:
     return f"found {text[: 2 * LONGEST_LABEL]!r}"
 
 
-def _namespace(given: str) -> str:
-    if not _fits(DNS_LABEL, given):
-        raise ValueError(f"expected the name of a namespace, {_found(given)}")
-    return given
-
-
-HostNamespace = Annotated[str, AfterValidator(_namespace)]
-
-
 class PublishedServiceConfig(Config):
     """The options of Services that appear under names on the host."""
 
@@ -219,7 +211,7 @@ class PublishedServiceConfig(Config):
     and their namespace, or `enabled`, once the Services are gone.
     """
 
-    mappings: HostNames = HostNames()
+    mappings: PublishedNames = PublishedNames()
     """The Services that appear. Without any, none does."""
 
     @model_validator(mode="after")

@@ -30,6 +30,9 @@ class Deaf:
         call = answer.call
         assert answer.changed, f"the {call.kind} of {planned.ref} changed nothing: {call.body}"
 
+    def replaced(self) -> None:
+        """Ignore that another write was made: a world decides until nothing is left to write."""
+
     def postponed(self, postponed: PostponedFields) -> None:
         """Ignore frozen fields; a world has none."""
 

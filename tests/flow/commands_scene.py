@@ -89,6 +89,8 @@ class Commands:
             "virtualClusters": listed,
             "sync": NO_PODS,
             "control": {"socket": f"{self.folder}/control.sock"},
+            "metrics": {"address": "0"},
+            "health": {"address": "0"},
             **options,
         }
         (self.folder / file).write_text(yaml.safe_dump(given))

@@ -210,6 +210,10 @@ TOKENS: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
 WIDGETS, KEPT, SHOWN = "widgets.example.com", "keepers.example.com", "issuers.example.com"
 
 
+def _define_infra(two: Two) -> None:
+    two.host.put(namespace("infra"))
+
+
 def _define(*names: str) -> Callable[[Two], None]:
     def define(two: Two) -> None:
         for server in (two.virtual, two.host):
@@ -411,8 +415,9 @@ VOLUMES = Operation(
     provide=_bind,
     cells={("host", mutation): "the stand-in has no object on the host" for mutation in MUTATIONS}
     | {
-        ("virtual", "missing"): repaired("missing", "virtual"),
-        ("virtual", "orphan"): repaired("orphan", "virtual"),
+        ("virtual", "missing"): "a bound volume that is deleted stays until its claim is gone, as anywhere",
+        # It is released first: the virtual cluster's controller holds a bound one.
+        ("virtual", "orphan"): (("orphan", "virtual", "repaired"), ("status", "virtual", "repaired")),
         ("virtual", "uid"): "the stand-in is no copy",
         ("virtual", "spec"): repaired("field", "virtual"),
         ("virtual", "metadata"): "a stand-in's other labels are the tenant's",
@@ -482,7 +487,7 @@ PUBLISHED = Operation(
         }
     },
     host_key=lambda name: f"infra/p-{name}",
-    before=lambda two: two.host.put(namespace("infra")),
+    before=_define_infra,
     cells=DOWN
     | {
         ("host", "missing"): "the host removes its EndpointSlice with it, which is seen at once",

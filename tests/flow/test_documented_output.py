@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
-from commands_scene import NO_PODS, Commands, play
+from commands_scene import LOOKS, NO_PODS, Commands, play
 from harness import namespace
 
 from syncer.api import Obj
@@ -91,9 +91,14 @@ async def typed(scene: Commands, command: str) -> str:
 
 
 async def check(scene: Commands, *found: Shown) -> None:
-    """Compare commands with what the pages show."""
+    """Compare commands with what the pages show, for which a daemon may need a moment."""
     for each in found:
         output = await typed(scene, each.command)
+        for _ in range(LOOKS):
+            if has_all(each.lines, output):
+                break
+            await asyncio.sleep(0.1)
+            output = await typed(scene, each.command)
         if not has_all(each.lines, output):
             pytest.fail(f"docs/operate/{each} prints another output:\n{output}")
 
@@ -214,7 +219,7 @@ def test_output_of_a_comparison(tmp_path: Path) -> None:
             ended = await scene.run("run", "--once")
             assert ended.status == 0, ended.output
             narrowed = {"configMaps": {"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}}}
-            scene.configure("new.yaml", sync=merged(NO_PODS, {"toHost": narrowed}))
+            scene.configure("new.yaml", sync=merged(dict(NO_PODS), {"toHost": narrowed}))
             await check(scene, *of("doctor.md", "syncer diff --config new.yaml --against syncer.yaml"))
             copy = scene.host.get("configmaps", f"{scene.home('shop')}/web-x-shop-x-shop")
             assert copy

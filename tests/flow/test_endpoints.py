@@ -269,6 +269,7 @@ def test_readyz_shows_pauses_and_stays_ready(tmp_path: Path) -> None:
             return [line for line in text.splitlines() if " paused: " in line]
 
         assert await lines() == []
+        await daemon.process.pairs["shop"].virtual.create(CONFIG_MAPS, configmap("vsyncer", namespace="kube-system"))
         note = "the virtual ConfigMap kube-system/vsyncer"
         one = "[!]bank/configmaps paused: 1 of its objects; see which: syncer list --state paused"
         assert await paused("bank", "shop/x", "true") == [one]

@@ -162,7 +162,11 @@ def test_pod_in_step_names_what_its_copy_lacks() -> None:
             [found] = [each for each in both if each["syncer"] == "pods"]
             assert found["onHost"]
             lacks = {each["object"]: each["code"] for each in found["lacks"]}
-            assert lacks == {f"ConfigMap {NAMESPACE}/hidden": "NotSelected", f"Secret {NAMESPACE}/none": "NoObject"}
+            assert lacks == {
+                f"ConfigMap {NAMESPACE}/hidden": "NotSelected",
+                f"ConfigMap {NAMESPACE}/kube-root-ca.crt": "NotSelected",
+                f"Secret {NAMESPACE}/none": "NoObject",
+            }
 
     play(scenario)
 

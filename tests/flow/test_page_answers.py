@@ -17,7 +17,7 @@ from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages import listing, page_handlers
 from syncer.daemon.pages.explain import status_of
 from syncer.daemon.pages.history import History
-from syncer.daemon.pages.page import QUESTIONS
+from syncer.daemon.pages.page import QUESTIONS, page_html
 from syncer.engine.controllers.pair import Condition
 from syncer.observe.control import Control
 from syncer.testing.objects import configmap
@@ -70,6 +70,18 @@ def test_search_answers_as_the_command() -> None:
                 given = {"cluster": CLUSTER, "kind": "configmap", "key": key}
                 status, found = await control_of(daemon).answer("GET", "/explain", given)
                 assert (int(status), await answer(daemon, "explain", **given)) == (200, found)
+
+    play(scenario)
+
+
+def test_page_shows_all_that_an_explanation_has() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            [found] = await answer(daemon, "explain", kind="configmap", key=f"{NAMESPACE}/x")
+            script = page_html()
+            assert [name for name in found if f"one.{name}" not in script] == []
 
     play(scenario)
 

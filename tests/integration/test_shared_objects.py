@@ -145,6 +145,7 @@ def test_uninstall_takes_published_services_along(scene: Scene, infra: str, star
     eventually(lambda: scene.host.get(SERVICE, Key(infra, "shop-web")), "it appears")
     assert annotations_of(scene.host.get(SERVICE, Key(infra, "shop-web")) or {})["vsyncer.dev/virtual-name"] == "web"
     running.kill()
-    done = running.run("uninstall", "--yes", seconds=120)
+    admin = scene.daemon(scene.config(sync=merged(OWN_ADDRESSES, {"toHost": {"publishedServices": published}})))
+    done = admin.run("uninstall", "--yes", seconds=120)
     assert done.returncode == 0, done
     assert [each["metadata"]["name"] for each in scene.host.list(SERVICE, namespace=infra)] == ["own"]

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from syncer.api import Key, Obj
+from syncer.resources.claims import ClaimSyncer
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
 from syncer.resources.volumes import VolumeSyncer
 from syncer.testing import strategies
@@ -35,4 +36,5 @@ def _bound(parts: tuple[Obj, Obj]) -> Scene:
 SAMPLE = Sample(
     syncer=VolumeSyncer,
     objects=st.tuples(strategies.objects(PERSISTENT_VOLUME_CLAIMS, st.just({})), _PARTS).map(_bound),
+    together=(ClaimSyncer,),
 )

@@ -144,6 +144,9 @@ class Copies:
         if not answer.changed:
             self.wrote_nothing += 1
 
+    def replaced(self) -> None:
+        raise AssertionError("a write was refused")
+
     def postponed(self, postponed: PostponedFields) -> None:
         raise AssertionError(postponed.reason)
 

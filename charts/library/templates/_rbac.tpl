@@ -351,8 +351,9 @@
 {{- define "syncer.rbac.target" -}}
 {{- $name := .name -}}
 {{- $plural := first (splitList "." $name) -}}
-{{- $scope := (include "syncer.rbac.option" (dict "layers" .layers "path" (list "sync" "custom" $name "scope") "default" "") | fromJson).value -}}
-{{- $target := dict "group" (ternary "" (trimPrefix (printf "%s." $plural) $name) (eq $plural $name)) "plural" $plural "namespaced" (ne $scope "Cluster") -}}
+{{- $entry := include "syncer.rbac.entry" (dict "layers" .layers "name" $name) | fromJson -}}
+{{- $namespaced := and (ne $entry.scope "Cluster") (or (ne $entry.direction "fromHost") (not (empty $entry.namespaces))) -}}
+{{- $target := dict "group" (ternary "" (trimPrefix (printf "%s." $plural) $name) (eq $plural $name)) "plural" $plural "namespaced" $namespaced -}}
 {{- $options := .options -}}
 {{- range $section, $kind := .table.kinds -}}
 {{- if and (eq .kind $name) (not .madeFor) -}}

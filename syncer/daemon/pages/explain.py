@@ -11,10 +11,11 @@ from typing import Any
 from syncer.api import reasons
 from syncer.api.decision import Write
 from syncer.api.errors import ClusterError, SyncerError
-from syncer.api.objects import Key, ObjectRef, Resource, Side, SyncRequest
+from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Refers
-from syncer.api.paths import path_text
+from syncer.api.paths import EACH, path_steps, path_text
 from syncer.api.reasons import RequestState, StateReason
+from syncer.api.reference_paths import Named
 from syncer.api.texts import shortened
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.clusters.codec import DecodeError
@@ -255,9 +256,11 @@ def _lacks(
     names_in = safely(pair.name, syncer, syncer.references_down.named)
     found: dict[tuple[Resource, Key], dict[str, str]] = {}
     for named in names_in(virtual)[:MOST_NAMES]:
-        is_needed = named.reference.use == "used" and not (named.optional or named.shows)
+        is_needed = named.reference.use == "used" and not named.shows
         maker = _maker(pair, named.resource)
         if not is_needed or maker is None or maker.has(Side.HOST, maker.host_key(named.key)):
+            continue
+        if _may_be_missing(virtual, named):
             continue
         status = status_of(process, pair, maker, maker.request(named.key))
         if status is not None:
@@ -268,6 +271,29 @@ def _lacks(
         if len(found) == MOST_SHOWN:
             break
     return list(found.values())
+
+
+def _may_be_missing(virtual: Obj, named: Named) -> bool:
+    """Return True if ``optional: true`` is beside each place of the name."""
+    *above, last = path_steps(named.path)
+    is_named = False
+    for holder in _values(virtual, above):
+        if isinstance(holder, dict) and holder.get(last) == named.key.name:
+            if holder.get("optional") is not True:
+                return False
+            is_named = True
+    return is_named
+
+
+def _values(value: Json, steps: Sequence[str]) -> Iterator[Json]:
+    """Yield the values at a path."""
+    if not steps:
+        yield value
+    elif steps[0] == EACH and isinstance(value, list):
+        for item in value:
+            yield from _values(item, steps[1:])
+    elif isinstance(value, dict) and steps[0] in value:
+        yield from _values(value[steps[0]], steps[1:])
 
 
 def _maker(pair: ClusterPair, resource: Resource) -> BoundSyncer | None:

@@ -54,6 +54,9 @@ class WriteRecorder(Protocol):
     def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
         """Count an API call, by whether it has changed something."""
 
+    def replaced(self) -> None:
+        """Note that another write was made instead of a refused one: the rest is decided again."""
+
     def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back.
 
@@ -116,6 +119,7 @@ class Applier:
                 elif isinstance(error, Invalid):
                     other_side = await self._write_otherwise(plan, planned.write, error, recorder)
                     sides.update((side, other_side))
+                    recorder.replaced()
                     break  # the other writes were decided without the refusal
                 else:
                     raise

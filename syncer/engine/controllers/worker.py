@@ -105,7 +105,7 @@ class _Recorder:
     #: When the latest writes were made, in seconds of the engine's clock; 0 before the first.
     written: float = 0.0
     sides: set[Side] = field(default_factory=set)
-    #: True if the answer to a write of the latest round may lead to another decision.
+    #: True if the answer to a write of the latest round, or a refusal, may lead to another one.
     leads_on: bool = False
     frozen: list[PostponedFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
@@ -155,6 +155,9 @@ class _Recorder:
             )
         if _leads_on(controller, planned, answer):
             self.leads_on = True
+
+    def replaced(self) -> None:
+        self.leads_on = True
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.frozen.append(postponed)

@@ -42,7 +42,12 @@ async def notify_of_long_waits(
             try:
                 _notify(request, status, notify)
             except Exception as error:  # noqa: BLE001 — a name translator may raise
-                log.debug("an owner can't be notified", what=request, error=repr(error))
+                log.debug(
+                    "an owner can't be notified",
+                    cluster=pair.name,
+                    what=request,
+                    error=repr(error),
+                )
 
 
 def _notify(request: SyncRequest, status: RequestStatus, notify: NotifyOwner) -> None:

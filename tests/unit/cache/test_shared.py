@@ -372,26 +372,36 @@ def test_handler_that_raises_is_its_own_clusters() -> None:
     play(scenario)
 
 
-def test_bug_in_one_clusters_reflector_ends_no_other_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+@both
+@pytest.mark.parametrize("at", [1, 2], ids=["waits for the reflector", "is taken at once"])
+def test_bug_in_one_clusters_reflector_ends_no_other_watch(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool, at: int
+) -> None:
+    """It loses no object of its own cluster either."""
+
     async def scenario() -> None:
-        async with host() as scene:
+        async with host(ordered=ordered) as scene:
             first, second = scene.join("a"), scene.join("b")
             await soon()
             opened, event, calls = scene.way.opened, first.informer.event, []
 
             def raises_once(kind: str, value: codec.Raw) -> None:
                 calls.append(kind)
-                if len(calls) == 1:
+                if len(calls) == at:
                     raise RuntimeError("a bug")
                 event(kind, value)
 
             monkeypatch.setattr(first.informer, "event", raises_once)
-            scene.put("a1", "a")
+            for number in range(at):
+                scene.put(f"a{number}", "a")
+                await asyncio.sleep(1)
             scene.put("b1", "b")
             await soon()
-            scene.put("a1", "a", color="red")
+            assert (first.names(), second.names()) == ({"a0", "a1"} if at == 2 else {"a0"}, {"b1"})
+            assert scene.way.opened == opened
+            scene.put("a9", "a")
             await soon()
-            assert (first.names(), second.names(), scene.way.opened) == ({"a1"}, {"b1"}, opened)
+            assert "a9" in first.names()
 
     play(scenario)
 

@@ -42,7 +42,7 @@ IN_STEP = {
     "reason": "",
     "wayOut": "",
 }
-EXPLAINED = {
+EXPLAINED: dict[str, Any] = {
     **SKIPPED,
     "steps": [{"policy": "selection", "what": "decides: its labels"}],
     "decision": {"outcome": "skipped", "code": "NotSelected", "reason": SKIPPED["reason"], "writes": [], "after": None},

@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from syncer.api import Key
-from syncer.resources.published_services import HostNames, PublishedServiceConfig
+from syncer.resources.published_services import PublishedNames, PublishedServiceConfig
 
-ENTRIES = HostNames.model_validate(
+ENTRIES = PublishedNames.model_validate(
     {
         "byName": {
             "shop/web": "infra/front",
@@ -60,12 +60,12 @@ def test_other_services_have_none(virtual: str) -> None:
 )
 def test_faulty_entry_is_refused_with_what_to_write(entries: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        HostNames.model_validate({"byName": entries})
+        PublishedNames.model_validate({"byName": entries})
     assert message in str(caught.value)
 
 
 def test_beginnings_may_be_alike_in_different_namespaces() -> None:
-    HostNames.model_validate({"byName": {"shop/*": "infra/a-*", "team/*": "other/a-b-*"}})
+    PublishedNames.model_validate({"byName": {"shop/*": "infra/a-*", "team/*": "other/a-b-*"}})
 
 
 def test_place_in_a_namespace_that_is_not_listed_is_refused() -> None:
@@ -75,5 +75,5 @@ def test_place_in_a_namespace_that_is_not_listed_is_refused() -> None:
 
 
 def test_namespace_of_another_form_is_refused() -> None:
-    with pytest.raises(ValidationError, match="expected the name of a namespace, found 'Infra'"):
+    with pytest.raises(ValidationError, match="expected a DNS label"):
         PublishedServiceConfig.model_validate({"namespaces": ["Infra"]})

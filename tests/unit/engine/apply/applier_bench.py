@@ -91,6 +91,9 @@ class Bench:
             fields = changes(answer.call, planned.live, SETTINGS.marks)
             self.futiles.append((side, verb, *[each.path for each in fields]))
 
+    def replaced(self) -> None:
+        """Ignore it: the worker decides again."""
+
     def postponed(self, postponed: PostponedFields) -> None:
         self.postponements.append(postponed)
 
