@@ -69,9 +69,17 @@ def saving(tenant: Tenant) -> Iterator[Tenant]:
         before = offered(tenant)
         with storage.provided(tenant.host.site):
             until("the virtual cluster has a class of snapshots", lambda: shows_snapshots(tenant))
+            until("the daemon answers as the kubelet", lambda: answers_as_kubelet(tenant))
             with tenant.namespace(NAMESPACE):
                 yield tenant
         until("the virtual cluster has no more than before", lambda: offered(tenant) == before)
+
+
+def answers_as_kubelet(tenant: Tenant) -> bool:
+    try:
+        return tenant.exec("shop", "deployment/web", "hostname") != ""
+    except Failed:
+        return False
 
 
 def offered(tenant: Tenant) -> str:
