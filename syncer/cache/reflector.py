@@ -144,7 +144,7 @@ class Reflector:
                 self._fail(error)
             except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 — it is logged
                 # A bug of ours must end neither the other reflectors nor the process.
                 self._log_bug()
                 self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))

@@ -573,7 +573,7 @@ class SharedReflector(Reflector):
         """Process an event in the task that reads the watch for all clusters."""
         try:
             known = self._take((event,))
-        except Exception:  # a bug of ours must end no other cluster's watch
+        except Exception:  # noqa: BLE001 — a bug of ours must end no other cluster's watch
             self._log_bug()
             self._seat.fall_behind(Expired(f"{self}: an event could not be processed"))
             return
