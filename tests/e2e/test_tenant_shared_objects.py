@@ -81,7 +81,8 @@ def shops(tenant: Tenant) -> Iterator[Shops]:
 
 def answer(cluster: Reached, namespace: str, pod: str, url: str) -> str:
     """Return the answer to a request from inside a pod; ``""`` if there is none."""
-    command = cluster.command("exec", "-n", namespace, pod, "--", "wget", "-T", "3", "-qO-", url)
+    # The -T of this wget crashes.
+    command = cluster.command("exec", "-n", namespace, pod, "--", "timeout", "3", "wget", "-qO-", url)
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
