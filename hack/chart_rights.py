@@ -47,6 +47,7 @@ _READ = (
     "sync.fromHost.services.mappings.byName",
     "sync.toHost.customResourceDefinitions.names",
     "sync.toHost.customResourceDefinitions.onRemoval",
+    "sync.toHost.publishedServices.namespaces",
 )
 #: Values with which an option counts as off in a template's condition, as JSON.
 _OFF = ("false", "0", "{}")
@@ -274,6 +275,7 @@ class _Table:
                     "plural": resource.plural,
                     "namespaced": resource.namespaced,
                     "syncs": direction_of(syncer).syncs,
+                    "madeFor": direction_of(syncer).made_for,
                     "translators": [
                         name
                         for name, each in by_translator.items()

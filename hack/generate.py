@@ -19,7 +19,14 @@ from syncer.config.render import defaults, markdown, schema
 from syncer.observe.catalogue import CATALOGUE, LABELS, Metric
 from syncer.observe.metrics import BOUNDS
 from syncer.plugins import OURS, Installed
-from syncer.resources.harmless_annotations import ANY, CLAIMS, INGRESSES, LOAD_BALANCERS, Harmless
+from syncer.resources.harmless_annotations import (
+    ANY,
+    CLAIMS,
+    INGRESSES,
+    LOAD_BALANCERS,
+    SNAPSHOTS,
+    Harmless,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
@@ -166,6 +173,7 @@ def _harmless() -> str:
     lines = []
     kinds = {
         "Claims": CLAIMS,
+        "VolumeSnapshots": SNAPSHOTS,
         "Ingresses": INGRESSES,
         "Services of type LoadBalancer": LOAD_BALANCERS,
     }

@@ -43,13 +43,13 @@ RoleBindings, ResourceQuotas, LimitRanges, Leases, HorizontalPodAutoscalers (the
 #: Kinds with no syncer of their own, with what is so instead.
 NOT_SYNCED = {
     "Endpoints": "the virtual cluster's controllers make EndpointSlices from them, which go down",
-    "PersistentVolume": (
-        "claims are bound on the host; a tenant's could name anybody's disk, path or Secret"
-    ),
     "ResourceClaim": (
         "a Pod that needs one waits, and an event on it says so, until a plugin syncs the kind"
     ),
-    "VolumeSnapshot": "a claim with the data of a snapshot is refused, and an event on it says so",
+    "VolumeSnapshotContent": (
+        "it names a snapshot in the host's storage, by which a tenant could ask for anybody's data;"
+        " a VolumeSnapshot that names one is refused, and an event on it says so"
+    ),
 }
 
 

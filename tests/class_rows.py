@@ -13,6 +13,7 @@ from syncer.resources.kinds import (
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     VOLUME_ATTRIBUTES_CLASSES,
+    VOLUME_SNAPSHOT_CLASSES,
 )
 from syncer.testing.merge import merged
 from syncer.testing.objects import build
@@ -61,6 +62,13 @@ ROWS = (
         {"driverName": "disk.example.org", "parameters": {"iops": "10"}},
         _LABELLED,
         {"parameters": {"iops": "20"}},
+    ),
+    ClassRow(
+        VOLUME_SNAPSHOT_CLASSES,
+        "volumeSnapshotClasses",
+        {"driver": "disk.example.org", "deletionPolicy": "Delete"},
+        {"deletionPolicy": "Retain"},
+        {"driver": "nfs.example.org"},
     ),
     ClassRow(
         INGRESS_CLASSES,

@@ -31,7 +31,14 @@ from syncer.api.decision import (
     skip,
     wait,
 )
-from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE, Subdomain
+from syncer.api.dns_names import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    LABEL_KEY,
+    LABEL_VALUE,
+    HostNamespace,
+    Subdomain,
+)
 from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration, OptionType
 from syncer.api.errors import (
@@ -180,6 +187,7 @@ __all__ = [
     "Grants",
     "HostDeletion",
     "HostNames",
+    "HostNamespace",
     "HostPattern",
     "Index",
     "Indexes",

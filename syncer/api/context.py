@@ -204,6 +204,8 @@ class Context(Generic[C]):
     translate: Callable[[Settings, Key], Key] | None = None
     #: The labels and annotations that are copied; by default all but the marks.
     metadata: MetadataFilter = _ALL
+    #: The name of a syncer whose host objects are no copies proper (``SyncDown.host_namespaces``).
+    made_for: str = ""
 
     @property
     def cluster(self) -> str:
@@ -355,7 +357,9 @@ class Context(Generic[C]):
 
         labels = settings.marks.labels(settings.identity, key)
         metadata["labels"] = self._kept(virtual, "labels") | labels
-        annotations = settings.marks.annotations(self.resource, virtual, host_key)
+        annotations = settings.marks.annotations(
+            self.resource, virtual, host_key, made_for=self.made_for
+        )
         metadata["annotations"] = self._kept(virtual, "annotations") | annotations
         return {
             "apiVersion": self.host_resource.api_version,

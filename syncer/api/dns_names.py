@@ -6,7 +6,7 @@ Each validates itself and names the expected form.
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from syncer.api.durations import OptionType
 from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME
@@ -37,6 +37,17 @@ def _named(what: str, pattern: str, longest: int) -> Any:
     return BeforeValidator(check)
 
 
+def not_empty(value: Any) -> Any:
+    """Return an option's value.
+
+    Raises:
+        ValueError: It is an empty list or text.
+    """
+    if value in ([], (), ""):
+        raise ValueError("must not be empty")
+    return value
+
+
 #: The name of a CustomResourceDefinition.
 PLURAL_GROUP = DNS_LABEL[:-1] + r"\." + DNS_SUBDOMAIN[1:]
 _LABEL = (
@@ -57,6 +68,11 @@ Label = Annotated[
     OptionType("DNS label"),
     _named(_LABEL, DNS_LABEL, LONGEST_LABEL),
     WithJsonSchema({"type": "string", "maxLength": LONGEST_LABEL}),
+]
+HostNamespace = Annotated[
+    Label,
+    BeforeValidator(not_empty),
+    Field(json_schema_extra={"minLength": 1}),
 ]
 Subdomain = Annotated[
     str,

@@ -45,6 +45,9 @@ class Marks:
     #: our copy, they don't match, so the second copy is not taken for ours.
     host_name: str = field(init=False)
     host_namespace: str = field(init=False)
+    #: Annotation with the name of the syncer that made an object: on virtual objects that came from
+    #: the host, and on host objects that are no copies proper.
+    made_for: str = field(init=False)
     #: Annotation on objects that we made: the names of the fields that we set, so that a field that
     #: we no longer set can be removed.
     fields: str = field(init=False)
@@ -77,6 +80,7 @@ class Marks:
             ("kind", "virtual-kind"),
             ("host_name", "host-name"),
             ("host_namespace", "host-namespace"),
+            ("made_for", "made-for"),
             ("fields", "fields"),
             ("token_expires", "token-expires"),
             ("base", "base"),
@@ -103,8 +107,13 @@ class Marks:
             marks[self.namespace_label] = virtual.namespace
         return marks
 
-    def annotations(self, resource: Resource, virtual: Obj, host: Key) -> dict[str, str]:
-        """Return the annotation marks of the host copy of a virtual object."""
+    def annotations(
+        self, resource: Resource, virtual: Obj, host: Key, *, made_for: str = ""
+    ) -> dict[str, str]:
+        """Return the annotation marks of the host copy of a virtual object.
+
+        ``made_for`` is the syncer of an object that is no copy proper; ``""`` for a copy.
+        """
         metadata = virtual["metadata"]
         marks = {
             self.name: metadata["name"],
@@ -116,6 +125,8 @@ class Marks:
             marks[self.namespace] = namespace
         if host.namespace:
             marks[self.host_namespace] = host.namespace
+        if made_for:
+            marks[self.made_for] = made_for
         return marks
 
     def virtual_key(self, host: Obj) -> Key | None:
@@ -124,15 +135,19 @@ class Marks:
         name = annotations.get(self.name)
         return Key(annotations.get(self.namespace, ""), name) if name else None
 
-    def is_ours(self, host: Obj, *, cluster: str, resource: Resource) -> bool:
+    def is_ours(self, host: Obj, *, cluster: str, resource: Resource, made_for: str = "") -> bool:
         """Return True if a host object is our copy of an object of this resource.
 
         A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
-        its name.
+        its name. With ``made_for``, return True for an object of this syncer instead, which is no
+        copy proper.
         """
         if not self.is_at_own_key(host, cluster=cluster):
             return False
-        return annotations_of(host).get(self.kind) == kind_mark(resource)
+        annotations = annotations_of(host)
+        if annotations.get(self.made_for, "") != made_for:
+            return False
+        return annotations.get(self.kind) == kind_mark(resource)
 
     def is_at_own_key(self, host: Obj, *, cluster: str) -> bool:
         """Return True if a host object has the marks of a copy of ours at its own key.

@@ -186,7 +186,8 @@ class OwnController(Role):
     def register(self, live: Live) -> Awaitable[None]:
         """Return the controller's coroutine.
 
-        It is cancelled when leadership or the process ends.
+        It is cancelled when leadership or the process ends, and while its syncer is paused. It is
+        run again after it has ended, never beside itself.
         """
 
 

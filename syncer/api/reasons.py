@@ -93,6 +93,8 @@ class ReasonCode:
     way_out: str = ""
     #: True if the only argument is a whole text, of a syncer or an API server.
     is_text: bool = False
+    #: True if decisions with it have an Event of their own, as `Decision.warn` gives them.
+    has_event: bool = False
 
     def __call__(self, *args: object) -> StateReason:
         """Return the reason with these arguments."""
@@ -110,8 +112,9 @@ def _define(
     way_out: str = "",
     *,
     is_text: bool = False,
+    has_event: bool = False,
 ) -> ReasonCode:
-    code = ReasonCode(name, state, sentence, way_out, is_text)
+    code = ReasonCode(name, state, sentence, way_out, is_text, has_event)
     CODES[name] = code
     return code
 
@@ -120,8 +123,8 @@ def _skipped(name: str, sentence: str, way_out: str = "") -> ReasonCode:
     return _define(name, RequestState.SKIPPED, sentence, way_out)
 
 
-def _pending(name: str, sentence: str, way_out: str = "") -> ReasonCode:
-    return _define(name, RequestState.PENDING, sentence, way_out)
+def _pending(name: str, sentence: str, way_out: str = "", *, has_event: bool = False) -> ReasonCode:
+    return _define(name, RequestState.PENDING, sentence, way_out, has_event=has_event)
 
 
 def _paused(name: str, sentence: str, way_out: str) -> ReasonCode:
@@ -140,14 +143,20 @@ def _failed(name: str, way_out: str = "") -> ReasonCode:
 
 SKIPPED_BY_SYNCER = _define("SkippedBySyncer", RequestState.SKIPPED, "{0}", is_text=True)
 NO_OBJECT = _skipped(
-    "NoObject", "neither side has it", "see that kind, namespace and name are right"
+    "NoObject",
+    "the virtual cluster has no such object, and the host no such copy of one",
+    "see that kind, namespace and name are right",
 )
 CAME_FROM_HOST = _skipped("CameFromHost", "the virtual object came from the host")
 ORIGINAL_ENDS = _skipped("OriginalEnds", "the virtual {0} is being deleted")
 HOST_ENDS = _skipped("HostEnds", "the host {0} is being deleted")
 NOT_OURS = _skipped("NotOurs", "the host object is not ours")
 COPY_OF_ANOTHER = _skipped("CopyOfAnother", "the host object is the copy of another object")
-HOST_GONE = _skipped("HostGone", "no host object appears as this one")
+HOST_GONE = _skipped(
+    "HostGone",
+    "no host object appears as this one: there is none, or sync.{0} leaves it out",
+    "see the options of sync.{0}",
+)
 BOTH_GO = _skipped("BothGo", "the host object is gone, and the virtual object is being deleted")
 TENANTS_OWN = _skipped("TenantsOwn", "the virtual object is not one that we made")
 SYNCS_NOTHING = _skipped("SyncsNothing", "this syncer syncs nothing")
@@ -175,6 +184,7 @@ API_SERVERS_OWN = _skipped("ApiServersOwn", "it is {0}the virtual API server's o
 STATIC_POD = _skipped("StaticPod", "it mirrors a static Pod of a kubelet")
 BUILT_IN = _skipped("BuiltIn", "every API server has its own")
 COPY_OF_CRD = _skipped("CopyOfCrd", "it is the copy of a tenant's CRD")
+VOLUME_UNUSED = _skipped("VolumeUnused", "no synced claim is bound to this volume")
 NODE_UNUSED = _skipped("NodeUnused", "no synced Pod is on this node")
 CRD_NOT_PUBLIC = _skipped(
     "CrdNotPublic", "the host CRD has no label {0}: {1!r}", "set the label on the host CRD"
@@ -221,6 +231,9 @@ UNUSED = _skipped("Unused", "no synced object refers to this {0}; to copy it all
 EVENT_UNRELATED = _skipped("EventUnrelated", "the event is not about a synced object")
 EVENT_OF_CONTAINER = _skipped(
     "EventOfContainer", "the event is about a container of the host's own"
+)
+NAME_UNPUBLISHED = _skipped(
+    "NameUnpublished", "it is only a DNS name, and no client on the host is led to one of a tenant"
 )
 NO_TOKEN = _skipped("NoToken", "it mounts no token")
 POD_OVER = _skipped("PodOver", "the Pod has finished or is being deleted")
@@ -298,7 +311,7 @@ CONFIRMED_LATER = _pending(
     "it names many objects that are not there, and the host is asked about them in turn",
 )
 NOT_SETTLED = _pending("NotSettled", "{0}; it still needed a write after {1} rounds")
-MERGE_REFUSED = _define("MergeRefused", RequestState.PENDING, "{0}", is_text=True)
+MERGE_REFUSED = _define("MergeRefused", RequestState.PENDING, "{0}", is_text=True, has_event=True)
 
 QUEUED = _pending("Queued", "it is in the queue, or a worker has it", "ask again in a moment")
 UNWRITTEN = _pending("Unwritten", "a daemon would make {0} API calls for it", "run the daemon")
@@ -316,12 +329,14 @@ CLASS_NOT_LISTED = _pending(
     "ClassNotListed",
     "the host has no {0} {1} for this virtual cluster: name one that is listed",
     "list them: kubectl get {0}",
+    has_event=True,
 )
 DEFAULT_NOT_LISTED = _pending(
     "DefaultClassNotListed",
     "it names no {0}, and the host's default isn't for this virtual cluster: name one that is"
     " listed",
     "list them: kubectl get {0}",
+    has_event=True,
 )
 NO_PRIORITY_CLASS = _pending(
     "NoPriorityClass", "there is no PriorityClass {0}", "create it, or name another"
@@ -335,6 +350,11 @@ NO_FREE_ADDRESS = _pending(
     "NoFreeAddress",
     "there is no address that is free on both sides",
     "delete the Service and create it again",
+)
+COPY_ABSENT = _pending(
+    "CopyAbsent",
+    "the Service has no copy on the host yet",
+    "see why that has none: syncer explain services {0}",
 )
 NO_NAMESPACE = _pending(
     "NoNamespace", "the virtual cluster has no namespace {0} yet", "create the namespace {0}"
@@ -396,6 +416,7 @@ HOST_ENDS_AT_ONCE = _pending(
 
 SYNC_REFUSED = _refused("SyncRefused")
 NAME_COLLISION = _refused("NameCollision")
+NAME_TOO_LONG = _refused("NameTooLong")
 TOO_LARGE = _refused("TooLarge")
 UNREADABLE = _refused("Unreadable")
 IN_USE = _refused("InUse")

@@ -95,6 +95,11 @@ class Syncer(Role, Generic[C]):
     #: True: a copy of an earlier object of the same name is taken over. False: it is deleted and
     #: created again.
     adopts: ClassVar[bool] = False
+    #: True: once its copy is changed, an object is reconciled again at once. False: only if the
+    #: answer shows other values at the ``up`` paths than before, for a ``sync`` that decides about
+    #: the virtual object from these alone, and whose changes of the copy lead to no further ones. A
+    #: mirror with the ``sync`` and ``reflect`` of :class:`Mirror` is one of these anyway.
+    looks_back: ClassVar[bool] = True
     #: True: an object is reconciled again when a synced object begins or ceases to refer to it (see
     #: ``Refers``).
     when_used: ClassVar[bool] = False
@@ -133,7 +138,7 @@ class Syncer(Role, Generic[C]):
         """Return the rights besides those that follow from the roles and sources.
 
         By default these are ``rights``. Override it for rights that depend on the configuration
-        (``settings.sections[self.name]``).
+        (``settings.section(self.name, Section)``).
         """
         return self.rights
 
@@ -163,6 +168,17 @@ class SyncDown(Role, Generic[C]):
     #: The label selector of the virtual objects to watch; ``""`` for all. It only saves their cost:
     #: objects that it doesn't match are there while another syncer watches them.
     virtual_selector: ClassVar[str] = ""
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """Return the host namespaces of its objects; None for those that copies are put in.
+
+        Objects in namespaces that the operator names are no copies proper: no name in another
+        object leads to them, and a mark names the syncer, so that it may make them beside the
+        copies of the same kind. Each namespace takes a watch and a Role of its own. One that isn't
+        returned any more is neither read nor written, so its objects must be gone before. Override
+        ``host_key``, too.
+        """
+        return None
 
     @abstractmethod
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
@@ -246,7 +262,7 @@ class SyncFromHost(Role, Generic[C]):
         """Return the host namespaces to watch; None for those that copies are put in.
 
         By default these are ``namespaces``. Override it for namespaces that depend on the
-        configuration (``settings.sections[self.name]``).
+        configuration (``settings.section(self.name, Section)``).
         """
         return self.namespaces
 

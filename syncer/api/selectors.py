@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from syncer.api.objects import Json, Obj
+from syncer.api.texts import LONGEST_FIELD
 
 Labels = Mapping[str, str]
 #: The forms of a selector: a LabelSelector (``matchLabels``, ``matchExpressions``), a mapping of
@@ -24,6 +25,33 @@ _REQUIREMENT = re.compile(
     r"(?:\s*(?P<equals>==|=|!=)\s*(?P<value>[\w.-]*)"
     r"|\s+(?P<operator>in|notin)\s*\((?P<set>[^()]*)\))?"
 )
+
+
+def fault(selector: Mapping[str, Json]) -> str:
+    """Return why no API server accepts a LabelSelector of known fields; ``""`` if one may.
+
+    What such a selector means isn't known, so it must neither open nor close anything.
+
+    Raises:
+        AttributeError, KeyError, TypeError: The selector is malformed.
+    """
+    if not _are_labels(selector.get("matchLabels") or {}):
+        return "has matchLabels that aren't texts"
+    for expression in selector.get("matchExpressions") or ():
+        values = expression.get("values") or []
+        operator = expression["operator"]
+        match operator:
+            case "In" | "NotIn":
+                if not values:
+                    return f"has the operator {operator} without values"
+                if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+                    return "has values that aren't texts"
+            case "Exists" | "DoesNotExist":
+                if values:
+                    return f"has the operator {operator} with values"
+            case _:
+                return f"has the operator {str(operator)[:LONGEST_FIELD]!r}, which isn't known here"
+    return ""
 
 
 def narrowed(selector: Obj, labels: Labels) -> Obj:

@@ -101,9 +101,10 @@ class Watch:
     source: Source
     #: Returns the virtual keys of this syncer that an object names.
     keys: Callable[[Obj, Settings], Iterable[Key]]
-    #: ``keys``: requeue only the keys that the object begins or ceases to name. ``change``: requeue
-    #: all keys that it names, at every change.
-    when: Literal["keys", "change"] = "keys"
+    #: ``keys``: requeue only the keys that the object begins or ceases to name. ``used``: requeue
+    #: only those of them that no other object names, where it matters only whether any does.
+    #: ``change``: requeue all keys that it names, at every change.
+    when: Literal["keys", "used", "change"] = "keys"
     #: The name of another syncer; the watch is left out while that is disabled. ``""``: always
     #: kept.
     optional_with: str = ""

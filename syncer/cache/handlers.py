@@ -1,5 +1,6 @@
 """The subscribers to changes of a resource: map functions, handlers, and waiters for a key."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,12 +20,13 @@ class MapFunction:
     """Maps an object to keys of another resource, or to other values.
 
     Calls ``notify`` with the keys that a change concerns. With ``when="keys"`` these are the keys
-    that the object begins or ceases to name, with ``"change"`` all keys that it names or named.
+    that the object begins or ceases to name, with ``"used"`` those of them that no other object
+    names, and with ``"change"`` all keys that it names or named.
     """
 
     owner: str
     keys: Callable[[Obj], Iterable[Any]]
-    when: Literal["keys", "change"]
+    when: Literal["keys", "used", "change"]
     notify: Callable[[Iterable[Any]], None]
     #: Counts the memory of the keys that an object names.
     charge: Charge = uncharged
@@ -32,6 +34,8 @@ class MapFunction:
     #: Without it, the first error is logged.
     on_error: Callable[[Key, Exception], None] | None = None
     named: dict[Key, frozenset[Any]] = field(default_factory=dict)
+    #: With ``"used"``, the number of objects that name a key.
+    users: Counter[Any] = field(default_factory=Counter)
     #: The keys of objects for which one of the functions raised.
     failed: set[Key] = field(default_factory=set)
     #: True once one of the functions has raised, which is logged once.
@@ -59,7 +63,9 @@ class MapFunction:
                 self.named[key] = now
             elif before:
                 del self.named[key]
-            concerned = before ^ now if self.when == "keys" else before | now
+            concerned = before | now if self.when == "change" else before ^ now
+            if concerned and self.when == "used":
+                concerned = self._without_used(before, now)
             if concerned:
                 self.notify(concerned)
         except NoRoom:
@@ -73,6 +79,22 @@ class MapFunction:
             elif not self.raised:
                 log.exception("a watch raised", owner=self.owner)
             self.raised = True
+
+    def _without_used(self, before: frozenset[Any], now: frozenset[Any]) -> frozenset[Any]:
+        """Count the users of the keys that an object begins or ceases to name.
+
+        Return those of the keys that no other object names.
+        """
+        self.users.update(now - before)
+        self.users.subtract(before - now)
+        alone: set[Any] = set()
+        for key in before ^ now:
+            others = self.users[key] - (key in now)
+            if not others:
+                alone.add(key)
+            if not self.users[key]:
+                del self.users[key]
+        return frozenset(alone)
 
     def end(self) -> None:
         """Stop counting the memory of the keys."""

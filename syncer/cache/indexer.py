@@ -17,14 +17,15 @@ log = get_logger(__name__)
 class ValueIndex:
     """Keys by value, and values by key so that they can be removed.
 
-    ``notify`` is called with the values that an object gained and lost, or with ``when="change"``,
-    at every change, with all values that it had or has.
+    ``notify`` is called with the values that an object gained and lost. With ``when="used"`` these
+    are only those that no other object has, and with ``when="change"``, at every change, all values
+    that it had or has.
     """
 
     owner: str
     values: Callable[[Obj], Iterable[Hashable]]
     notify: Callable[[Iterable[Any]], None] | None = None
-    when: Literal["values", "change"] = "values"
+    when: Literal["values", "used", "change"] = "values"
     #: Counts the memory of the values of an object.
     charge: Charge = uncharged
     #: True: an object with unknown values keeps its earlier ones. False: it has none.
@@ -65,10 +66,12 @@ class ValueIndex:
             self.failed.discard(key)
         if now != before:
             self._replace(key, before, now)
-        elif self.when == "values":
+        elif self.when != "change":
             return
         if self.notify:
-            concerned = before ^ now if self.when == "values" else before | now
+            concerned = before | now if self.when == "change" else before ^ now
+            if self.when == "used":
+                concerned = self._without_used(concerned, now)
             try:
                 self.notify(concerned)
             except Exception:  # noqa: BLE001 — the values may be of any kind
@@ -87,6 +90,17 @@ class ValueIndex:
             if cost:
                 self.charge(key, -cost)
         self.charge = uncharged
+
+    def _without_used(
+        self, values: frozenset[Hashable], now: frozenset[Hashable]
+    ) -> frozenset[Hashable]:
+        """Return those of the values that no other object has than one with the values ``now``."""
+        alone: set[Hashable] = set()
+        for value in values:
+            holders = len(self.by_value.get(value, ()))
+            if holders == (value in now):
+                alone.add(value)
+        return frozenset(alone)
 
     def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
         if now:

@@ -127,12 +127,12 @@ class Informer(Store):
         *,
         owner: str = "",
         notify: Callable[[Iterable[Any]], None] | None = None,
-        when: Literal["values", "change"] = "values",
+        when: Literal["values", "used", "change"] = "values",
         keeps: bool = True,
     ) -> None:
         """Index objects by the values of a function.
 
-        ``notify`` and ``keeps`` are arguments of :class:`ValueIndex`.
+        ``notify``, ``when`` and ``keeps`` are arguments of :class:`ValueIndex`.
         """
         index = ValueIndex(owner, values, notify, when, self.charge, keeps)
         self.newcomers.add(index)
@@ -141,7 +141,7 @@ class Informer(Store):
     def add_map_function(
         self,
         keys: Callable[[Obj], Iterable[Any]],
-        when: Literal["keys", "change"],
+        when: Literal["keys", "used", "change"],
         notify: Callable[[Iterable[Any]], None],
         *,
         owner: str = "",

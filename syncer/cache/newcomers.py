@@ -1,6 +1,5 @@
 """Indexes and map functions that are added to a store with objects."""
 
-import asyncio
 from collections.abc import Container, Mapping
 from contextlib import suppress
 
@@ -10,7 +9,7 @@ from syncer.cache.entry import Entry
 from syncer.cache.handlers import MapFunction
 from syncer.cache.indexer import ValueIndex
 from syncer.clusters import codec
-from syncer.steps import STEP_BYTES
+from syncer.steps import STEP_BYTES, next_turn
 
 #: Number of objects of a store from which on they are read in steps.
 MANY = 100
@@ -66,7 +65,7 @@ class Newcomers:
                 continue
             room -= self._show(newcomer, keys.pop())
             if room <= 0:
-                await asyncio.sleep(0)
+                await next_turn()
                 room = STEP_BYTES
 
     def _show(self, newcomer: ValueIndex | MapFunction, key: Key) -> int:

@@ -26,11 +26,9 @@ FEW_PARTS_BYTES = min(MOST_PARTS, 6 * MOST_KEYS)
 def parts_of(raw: bytes) -> int:
     """Return the number of fields, items and brackets of an object, or an upper bound.
 
-    It is 0 for a small object. Counting takes 2 ms a MB, so it is done once for each version, when
-    the object is stored.
+    Counting takes 2 ms a MB, so it is done once for each version, when the object is stored, and
+    not for one of up to ``FEW_PARTS_BYTES``.
     """
-    if len(raw) <= FEW_PARTS_BYTES:
-        return 0
     return pieces.count(raw, MOST_PARTS + MORE_PARTS)
 
 

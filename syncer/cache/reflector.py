@@ -29,7 +29,7 @@ from syncer.cache.versions import WentBack, is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
-from syncer.steps import STEP_BYTES, STEP_OBJECTS
+from syncer.steps import STEP_BYTES, STEP_OBJECTS, next_turn
 
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
@@ -45,6 +45,9 @@ LAST_WAIT = 30.0
 SHORT_SECONDS = 1.0
 #: Seconds by which a watch may end early without counting as cut short.
 EARLY_SECONDS = 5.0
+#: Seconds after the requested end of a watch of our own at which it is ended here: an API server
+#: may send bytes for ever that are no event.
+LATE_SECONDS = 60.0
 #: The types of events about an object.
 CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 #: Seconds between attempts if a right or the resource is missing.
@@ -124,6 +127,8 @@ class Reflector:
         self._cut_short = False
         #: Ends the open watch when it is rescheduled.
         self._watching = asyncio.timeout(None)
+        #: When the watch was begun, or has brought something, in seconds of the loop's clock.
+        self._heard = 0.0
         self._unwatched = asyncio.Event()
         self._unwatched.set()
 
@@ -133,21 +138,17 @@ class Reflector:
             try:
                 await self._step()
             except (Expired, WentBack):
-                self.store.left_behind()
-                self.state = ReflectorState.EMPTY
                 self.failures += 1
+                self._start_over()
             except ClusterError as error:
                 self._fail(error)
             except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 — it is logged
                 # A bug of ours must end neither the other reflectors nor the process.
-                log.exception(
-                    "a list or watch raised",
-                    cluster=self.cluster.virtual_cluster,
-                    what=self,
-                )
+                self._log_bug()
                 self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
+                self._start_over()
             await self._pause()
 
     async def relist(self, wrong: Callable[[Key], None]) -> bool:
@@ -174,6 +175,12 @@ class Reflector:
         """Retry at once: the cluster is back."""
         self.failures = 0
         self._hurry.set()
+
+    def silence(self, now: float) -> float:
+        """Return for how many seconds a watch that is open, or is being opened, has brought
+        nothing; 0 without one. ``now`` is the time of the loop's clock.
+        """
+        return 0.0 if self._unwatched.is_set() else now - self._heard
 
     async def _pause(self) -> None:
         try:
@@ -258,7 +265,7 @@ class Reflector:
                     await self._in_two_steps(items[-1], process)
                 else:
                     process()
-                await asyncio.sleep(0)
+                await next_turn()
 
     async def _in_two_steps(self, large: codec.Undecoded, process: Callable[[], T]) -> T:
         """Process a large item after it was decoded in a step of its own.
@@ -266,8 +273,9 @@ class Reflector:
         An item that is stored already isn't decoded.
         """
         if not self.store.has_stored(large):
+            await next_turn()
             self.store.items.read_ahead(large)
-            await asyncio.sleep(0)
+        await next_turn()
         try:
             return process()
         finally:
@@ -279,8 +287,9 @@ class Reflector:
             return
         seconds = int(self._rng.uniform(*WATCH_SECONDS))
         loop = asyncio.get_running_loop()
-        self._watching = asyncio.timeout(None)
+        self._watching = asyncio.timeout(self._latest_end(seconds))
         self._cut_short = True
+        self._heard = loop.time()
         self._unwatched.clear()
         try:
             async with self._watching, self._open(seconds) as events:
@@ -310,8 +319,16 @@ class Reflector:
         except TimeoutError:
             if not self._watching.expired():
                 raise
+            if self.state is ReflectorState.WATCHING:  # it isn't to be listed again
+                self.state = ReflectorState.LISTED
         finally:
             self._unwatched.set()
+
+    def _latest_end(self, seconds: int) -> float | None:
+        """Return after how many seconds a watch ends with this requested lifetime; None: with the
+        server's end.
+        """
+        return seconds + LATE_SECONDS
 
     def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:
         """Return a watch from the store's version on, with a requested lifetime in seconds."""
@@ -334,6 +351,7 @@ class Reflector:
 
     def _take(self, batch: Sequence[codec.WatchEvent]) -> bool:
         """Process events; return True if any of them was of a known type."""
+        self._heard = asyncio.get_running_loop().time()
         known = False
         for event in batch:
             if event.type == "ERROR":
@@ -374,6 +392,19 @@ class Reflector:
         error.__context__ = None
         self.error = error.with_traceback(None)
         self.listener.failed(self, error)
+
+    def _start_over(self) -> None:
+        """List again next: events may be missing."""
+        self.store.left_behind()
+        self.state = ReflectorState.EMPTY
+
+    def _log_bug(self) -> None:
+        """Log the exception that is being handled, which nothing that a server sends may raise."""
+        log.exception(
+            "a list or watch raised; listing again",
+            cluster=self.cluster.virtual_cluster,
+            what=self,
+        )
 
     def _wait(self) -> float:
         if isinstance(self.error, Forbidden | NotFound):

@@ -6,7 +6,7 @@ from syncer.api.objects import Key, Obj, Resource
 from syncer.byte_budget import ByteBudget
 from syncer.cache.budget import OVERHEAD, NoRoom
 from syncer.cache.entry import Entry, packed
-from syncer.cache.parts import parts_of
+from syncer.cache.parts import FEW_PARTS_BYTES, parts_of
 from syncer.clusters import codec
 
 
@@ -59,12 +59,9 @@ class Store:
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
         raw = codec.encode(obj)
-        entry = Entry(
-            metadata["resourceVersion"],
-            metadata.get("uid", ""),
-            packed(raw),
-            parts_of(raw),
-        )
+        entry = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw)
+        if len(raw) > FEW_PARTS_BYTES:
+            entry = entry._replace(packed=packed(raw), parts=parts_of(raw))
         takes = len(entry.packed)
         before = self._entries.get(key)
         more = takes + OVERHEAD if before is None else takes - len(before.packed)

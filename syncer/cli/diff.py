@@ -10,6 +10,7 @@ import click
 
 from syncer.cli import show
 from syncer.cli.options import GivenOptions, option, output, pass_given, settings, variable
+from syncer.plain_texts import plain
 
 if TYPE_CHECKING:
     from syncer.engine.patrol.survey import Effects
@@ -64,7 +65,7 @@ def diff(
     try:
         found = asyncio.run(_compared(given, other, kind, key))
     except SyncerError as error:
-        show.fail(f"{show.red('syncer:')} {show.plain(str(error))}", 2)
+        show.fail(f"{show.red('syncer:')} {plain(str(error))}", 2)
 
     if output == "text":
         _print(found, prefix, other)
@@ -105,7 +106,7 @@ def _print(found: "Effects", prefix: str, other: str) -> None:
     for change in found.changes:
         click.echo(show.one_line(str(change)))
         for line in change.patch(prefix):
-            colored = show.plain(line)
+            colored = plain(line)
             if line.startswith("-"):
                 colored = show.red(colored)
             click.echo(colored)

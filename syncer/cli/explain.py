@@ -1,6 +1,7 @@
 """``syncer explain``: why an object is, or isn't, on the other side."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,25 +64,14 @@ def _found(configured: "Loaded", kind: str, key: str, *, once: bool) -> list[dic
                 configured, "GET", "/explain", {"kind": kind, "key": key}
             )
         except NoDaemon as error:
-            click.echo(f"{error}\nSo this command decides once by itself.", err=True)
+            show.no_daemon(error)
         else:
             return found
 
-    import asyncio
+    from syncer.cli.without_daemon import decided_here
+    from syncer.daemon.answer_once import explain_once
 
-    from syncer.cli.loading import selected
-    from syncer.daemon.explain_once import explain_once
-    from syncer.observe.logs import configure
-
-    log = configured.config.log
-    level = "error" if log.level == "info" else log.level
-    configure(level, log.format)
-
-    async def decide() -> list[dict[str, Any]]:
-        cluster = await selected(configured)
-        return await explain_once(configured.config, cluster, kind=kind, key=key)
-
-    return asyncio.run(decide())
+    return decided_here(configured, partial(explain_once, kind=kind, key=key))
 
 
 def lines(one: Mapping[str, Any]) -> Iterator[str]:
@@ -96,6 +86,7 @@ def lines(one: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("writes", [_write(each) for each in writes])
     yield from _section("waits for", _of(one, "wakes") if one["code"] else ())
     yield from _section("reads", [_read(each) for each in _of(one, "reads")])
+    yield from _section("lacks", [_lacked(each) for each in _of(one, "lacks")])
     owners = one.get("owners", {})
     yield from _section("owners", [f"{who}: {', '.join(paths)}" for who, paths in owners.items()])
     yield from _section("left out", _of(one, "leftOut"))
@@ -109,18 +100,33 @@ def _fields(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if one["code"]:
         state = f"{state} ({one['code']})"
     if one.get("since"):
-        state = f"{state} for {age(one['seconds'])}, {one['tried']} attempts"
+        attempts = show.counted(one["tried"], "attempt")
+        state = f"{state} for {age(one['seconds'])}, {attempts}"
     yield "syncer", one["syncer"]
     yield "state", state
     if one["reason"]:
         yield "reason", one["reason"]
     if one["wayOut"]:
         yield "way out", one["wayOut"]
+    decided = one.get("decision", {}).get("reason", "")
+    if decided and decided != one["reason"]:
+        yield "decision", decided
     if one.get("nextTry") is not None:
         yield "next try", f"in {age(max(one['nextTry'], 0))}"
+    yield from _last(one)
     yield "virtual", _side(one["key"], exists=one["onVirtual"])
     if one["hostKey"]:
         yield "host", _side(one["hostKey"], exists=one["onHost"])
+
+
+def _last(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the last write, and the last error unless it is the reason."""
+    wrote = one.get("lastWrite")
+    if wrote:
+        yield "last write", f"to the {wrote['side']} side at {wrote['time']}"
+    failed = one.get("lastError")
+    if failed and failed["message"] != one["reason"]:
+        yield "last error", f"{age(failed['seconds'])} ago: {failed['message']}"
 
 
 def _side(key: str, *, exists: bool) -> str:
@@ -140,13 +146,17 @@ def _section(name: str, found: Sequence[str]) -> Iterator[str]:
 
 def _write(each: Mapping[str, Any]) -> str:
     if each["calls"]:
-        return f"{each['verb']} {each['object']}: {each['calls']} API calls"
+        return f"{each['verb']} {each['object']}: {show.counted(each['calls'], 'API call')}"
     return f"{each['verb']} {each['object']}: nothing to change"
 
 
 def _read(each: Mapping[str, Any]) -> str:
     text: str = each["object"]
     return text if each["exists"] else f"{text} (not there)"
+
+
+def _lacked(each: Mapping[str, str]) -> str:
+    return f"{each['object']}: {each['state']} ({each['code']}): {each['reason']}"
 
 
 def _frozen(each: Mapping[str, str]) -> str:

@@ -1,7 +1,8 @@
 """``syncer list``: objects by their state, with reasons."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,6 +50,11 @@ def _states(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ..
 @option("-n", "--namespace", default="", metavar="NAME", help="Only this virtual namespace.")
 @option("-A", "--all-namespaces", is_flag=True, help="All namespaces, which is the default.")
 @option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels.")
+@option(
+    "--once",
+    is_flag=True,
+    help="Decide here, from fresh lists of both sides, instead of asking the daemon.",
+)
 @option("-w", "--watch", is_flag=True, help="After the list, print each object that changes.")
 @query_settings
 @output("table", "wide", "json", "yaml", "name")
@@ -62,6 +68,7 @@ def list_objects(
     namespace: str,
     all_namespaces: bool,
     selector: str,
+    once: bool,
     watch: bool,
     output: str,
     no_headers: bool,
@@ -69,6 +76,7 @@ def list_objects(
     """List objects by their state, with the reason of each.
 
     KIND restricts the list to a kind. Without --state, it has all objects that are not in step.
+    Without a daemon, the command decides about each object once by itself and writes nothing.
 
     \b
     Examples:
@@ -80,6 +88,8 @@ def list_objects(
 
     if all_namespaces and namespace:
         raise click.UsageError("give either -n or -A", ctx)
+    if watch and once:
+        raise click.UsageError("--watch asks the daemon, so it takes no --once", ctx)
     if watch and output in ("json", "yaml"):
         raise click.UsageError("--watch takes no -o json or yaml", ctx)
     configured = loaded(given)[0]
@@ -89,7 +99,7 @@ def list_objects(
         "namespace": namespace,
         "selector": selector,
     }
-    found = list(_pages(configured, query))
+    found = _found(configured, query, once=once, watch=watch)
     if output in ("json", "yaml"):
         show.value(found, output)
         return
@@ -99,7 +109,7 @@ def list_objects(
     before = {_name(each): each for each in found}
     while watch:
         time.sleep(_LOOK_SECONDS)
-        now = {_name(each): each for each in _pages(configured, query)}
+        now = {_name(each): each for each in _listed(configured, query)[0]}
         changed = [each for name, each in now.items() if _differs(before.get(name), each)]
         for name, each in before.items():
             if name not in now:
@@ -108,17 +118,54 @@ def list_objects(
         before = now
 
 
-def _pages(configured: "Loaded", query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the objects of all pages."""
+def _found(
+    configured: "Loaded", query: Mapping[str, str], *, once: bool, watch: bool
+) -> list[dict[str, Any]]:
+    """Return the objects, and print which syncers' objects aren't known."""
+    from syncer.cli.daemon import NoDaemon
+
+    if not once:
+        try:
+            found, unlisted = _listed(configured, query)
+        except NoDaemon as error:
+            if watch:
+                raise
+            show.no_daemon(error)
+        else:
+            _print_unlisted(unlisted)
+            return found
+
+    from syncer.cli.without_daemon import decided_here
+    from syncer.daemon.answer_once import list_once
+
+    page = decided_here(configured, partial(list_once, query=query))
+    _print_unlisted(page.unlisted)
+    return page.items
+
+
+def _listed(
+    configured: "Loaded", query: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
+    """Return the objects of all pages of the daemon's answer, and what isn't listed, with reasons.
+
+    Raises:
+        NoDaemon: No daemon answers.
+    """
     from syncer.cli.daemon import ask
 
+    found: list[dict[str, Any]] = []
     begin = ""
     while True:
         page = ask(configured, "GET", "/list", {**query, "begin": begin})
-        yield from page["items"]
+        found += page["items"]
         begin = page["next"]
         if not begin:
-            return
+            return found, page["unlisted"]
+
+
+def _print_unlisted(reasons: Mapping[str, str]) -> None:
+    for syncer, reason in reasons.items():
+        click.echo(show.one_line(f"not listed: {syncer}: {reason}"), err=True)
 
 
 def _name(each: Mapping[str, Any]) -> str:

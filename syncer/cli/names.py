@@ -89,10 +89,14 @@ def _syncer(given: GivenOptions, kind: str) -> "tuple[Syncer, Settings]":
 
 
 def _is_copied(syncer: "Syncer") -> bool:
-    """Return True unless a syncer shows objects of the host, or copies to another resource."""
+    """Return True unless a syncer shows objects of the host, copies to another resource, or makes
+    objects under names of the operator's.
+    """
     from syncer.directions import direction_of
 
-    return syncer.host_resource == syncer.resource and not direction_of(syncer).comes_up
+    direction = direction_of(syncer)
+    is_another = direction.comes_up or direction.made_for
+    return syncer.host_resource == syncer.resource and not is_another
 
 
 def _words_for(syncer: "Syncer") -> set[str]:

@@ -68,6 +68,12 @@ FLAGS = (
     ),
     Flag("--health-address", "health.address", "ADDRESS", "Address for health; 0 turns it off."),
     Flag(
+        "--page-address",
+        "page.address",
+        "ADDRESS",
+        "Loopback address for the page; 0 turns it off.",
+    ),
+    Flag(
         "--leader-elect/--no-leader-elect",
         "leaderElection.enabled",
         None,

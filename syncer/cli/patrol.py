@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from syncer.cli import show
 from syncer.cli.options import GivenOptions, option, pass_given, settings
+from syncer.plain_texts import plain_values
 
 if TYPE_CHECKING:
     from syncer.config import Loaded
@@ -83,7 +85,7 @@ def patrol(
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     for each in found:
         prefix = f"{each['cluster']}: " if len(found) > 1 else ""
-        for line in lines(show.plain_values(each), diff=diff):
+        for line in lines(plain_values(each), diff=diff):
             click.echo(prefix + line)
     is_clean = all(each["kinds"] and not is_left(each) for each in found)
     status = 0 if is_clean else 1
@@ -115,25 +117,10 @@ def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> boo
 
 
 def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> list[ClusterReport]:
-    import asyncio
-
-    from syncer.cli.loading import selected
+    from syncer.cli.without_daemon import decided_here
     from syncer.daemon.patrol_once import patrol_once
-    from syncer.observe.logs import configure
 
-    log = configured.config.log
-    level = "error" if log.level == "info" else log.level
-    configure(level, log.format)
-
-    async def scan() -> ClusterReport:
-        return await patrol_once(
-            configured.config,
-            await selected(configured),
-            kinds=kinds,
-            confirm=confirm,
-        )
-
-    return [asyncio.run(scan())]
+    return [decided_here(configured, partial(patrol_once, kinds=kinds, confirm=confirm))]
 
 
 def _latest(configured: "Loaded", kinds: Sequence[str]) -> list[ClusterReport]:

@@ -107,7 +107,8 @@ def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
     from syncer.api import Marks
     from syncer.daemon.roles import clusters_of_secrets
     from syncer.resources.namespaces import NamespaceConfig
-    from syncer.rights.admission import Confined, policy
+    from syncer.rights.admission import Confined, named_kinds, policy
+    from syncer.rights.rbac import needed
 
     clusters: list[Confined] = []
     for cluster in config.clusters():
@@ -124,14 +125,18 @@ def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
             makes_namespaces=fixed is None,
             connects=settings.kubelet,
             pod_security=pod_security,
+            named=named_kinds(needed(cluster.all_syncers(), settings=settings)),
         )
         clusters.append(confined)
 
     # Whether the daemon answers as the kubelet, by the host namespaces that Secrets may lead to.
     lent: dict[str, bool] = {}
+    lent_kinds: set[str] = set()
     for cluster in clusters_of_secrets(config):
         namespace = cluster.host_namespace
-        lent[namespace] = lent.get(namespace, False) or cluster.settings().kubelet
+        settings = cluster.settings()
+        lent[namespace] = lent.get(namespace, False) or settings.kubelet
+        lent_kinds.update(named_kinds(needed(cluster.all_syncers(), settings=settings)))
 
     lease = None
     if config.leader_election.enabled:
@@ -143,6 +148,7 @@ def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
         marks=Marks(config.marks.prefix),
         lease=lease,
         lent=lent,
+        lent_kinds=sorted(lent_kinds),
         is_shared=config.leader_election.shards > 1,
     )
 

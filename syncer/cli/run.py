@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncer.cli import show
 from syncer.cli.options import GivenOptions, modes, pass_given, settings
+from syncer.plain_texts import plain
 
 if TYPE_CHECKING:
     import asyncio
@@ -70,7 +70,7 @@ def start(given: GivenOptions) -> int:
         file = ConfigFile(Path(given.file), load) if given.file else None
         summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run, file=file))
     for line in summary.lines():
-        click.echo(show.plain(line))
+        click.echo(plain(line))
     # A daemon ends only when it is stopped, and its successor goes on with the remaining requests.
     return summary.exit_code if given.once or given.dry_run else 0
 

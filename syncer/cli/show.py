@@ -10,16 +10,10 @@ from typing import Any, NoReturn
 
 import click
 
-#: Control characters but line breaks, and marks that change the direction of the text beside them.
-_ACTING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from syncer.plain_texts import ACTING, plain
 
 #: A result: a mapping for each line of the table, all with the same keys.
 Records = Sequence[Mapping[str, Any]]
-
-
-def plain(text: str) -> str:
-    """Return a text, which may be a tenant's, without characters that act on a terminal."""
-    return _ACTING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def one_line(text: str) -> str:
@@ -27,13 +21,9 @@ def one_line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-def plain_values(data: Any) -> Any:
-    """Return JSON with the texts in it made plain."""
-    if isinstance(data, dict):
-        return {plain(name): plain_values(value) for name, value in data.items()}
-    if isinstance(data, list):
-        return [plain_values(value) for value in data]
-    return plain(data) if isinstance(data, str) else data
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 attempt``, ``2 attempts``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def fail(message: str, exit_code: int = 1) -> NoReturn:
@@ -57,6 +47,11 @@ def end_with(error: Exception) -> None:
         fail(f"{red('syncer:')} {plain(str(error))}", error.exit_code)
 
 
+def no_daemon(error: Exception) -> None:
+    """Print that no daemon answers, and that the command therefore decides by itself."""
+    click.echo(f"{error}\nSo this command decides once by itself.", err=True)
+
+
 def red(text: str) -> str:
     """Return the text in red on a terminal, unless NO_COLOR (https://no-color.org) is set."""
     return text if os.environ.get("NO_COLOR") else click.style(text, fg="red")
@@ -78,7 +73,7 @@ def value(data: Any, form: str) -> None:
     """Print data as JSON or YAML."""
     if form == "json":
         # Within strings of JSON alone: control characters below U+0020 are escaped already.
-        click.echo(_ACTING.sub(_escaped, json.dumps(data, indent=2, ensure_ascii=False)))
+        click.echo(ACTING.sub(_escaped, json.dumps(data, indent=2, ensure_ascii=False)))
         return
     import yaml
 

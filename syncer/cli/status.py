@@ -49,7 +49,7 @@ def _row(each: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cluster": each["cluster"],
         "syncer": each["syncer"],
-        "standing": each["standing"],
+        "state": each["state"],
         "mapped": "-" if each["mapped"] is None else each["mapped"],
         **{column: each[name] for column, name in _COUNTS.items()},
         "reason": each["reason"] or "-",

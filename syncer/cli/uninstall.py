@@ -10,6 +10,7 @@ import click
 
 from syncer.cli import show
 from syncer.cli.options import GivenOptions, option, output, pass_given, settings
+from syncer.plain_texts import plain
 
 if TYPE_CHECKING:
     from syncer.api import Side
@@ -88,9 +89,9 @@ def uninstall(
         headers=not no_headers,
     )
     for line in (*report.remarks, *_end(report, yes=yes)):
-        click.echo(show.plain(line), err=output in ("json", "yaml"))
+        click.echo(plain(line), err=output in ("json", "yaml"))
     for line in report.problems:
-        click.echo(show.red(show.plain(line)), err=True)
+        click.echo(show.red(plain(line)), err=True)
     ctx.exit(report.exit_code)
 
 
@@ -108,7 +109,7 @@ async def _report(
     config = configured.config
     cluster = await selected(configured, login=side is None)
     later = partial(_connected, configured) if side == "host-first" else None
-    async with connected(config, cluster, host_alone=side is not None) as clusters:
+    async with connected(config, None if side is not None else cluster) as clusters:
         return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep, later=later)
 
 

@@ -3,7 +3,6 @@
 Each method makes a request; if that fails, it raises a :class:`ClusterError`.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,7 +27,7 @@ from syncer.clusters.transport import (
     Transport,
 )
 from syncer.clusters.watching import WatchStream
-from syncer.steps import STEP_BYTES
+from syncer.steps import STEP_BYTES, next_turn
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
@@ -109,9 +108,9 @@ class Client:
     ) -> Obj:
         """Create an object (POST), and return it as the server stored it.
 
-        It is mostly without ``managedFields``. With a ``subresource`` (``binding``, ``token``,
-        ``eviction``), ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
-        ``body`` is the object's JSON, if the caller has it.
+        It is mostly without ``managedFields``. ``key`` and ``body`` are the object's key and JSON,
+        if the caller has them. With a ``subresource`` (``binding``, ``token``, ``eviction``),
+        ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
         """
         target = key or target_of(obj)
         request = api_requests.create(
@@ -269,13 +268,15 @@ class Client:
             empty += not page.items
             if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
-            if len(body) > STEP_BYTES:
+            size = len(body)
+            body = b""  # it isn't kept while the parts wait for their turns
+            if size > STEP_BYTES:
                 parts = codec.parts(page, STEP_BYTES)
                 # No loop over the parts, so that each of them is freed early.
                 while (part := next(parts, None)) is not None:
-                    await asyncio.sleep(0)
+                    await next_turn()
                     yield part
-                await asyncio.sleep(0)
+                await next_turn()
                 page = page._replace(items=[])
             yield page
             token = page.next_token

@@ -8,12 +8,14 @@ support that, a document for each group and version
 import asyncio
 import contextlib
 import difflib
+import hashlib
 import math
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
@@ -80,6 +82,17 @@ _LIST = "APIGroupDiscoveryList"
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, codec.DecodeError)
 #: Characters that a part of a URL's path can't have.
 _FORBIDDEN = frozenset("/%?# ")
+
+
+class _Resources(list[Served]):
+    """The resources of a version; it must not be changed."""
+
+    __slots__ = ("__weakref__",)
+
+
+#: What clusters have answered about a version, by its digest, while any of them serves that. Most
+#: virtual clusters serve the same, which is read once, and is in memory once.
+_answers: WeakValueDictionary[bytes, _Resources] = WeakValueDictionary()
 
 #: ``apiVersion`` → its resources; None if they are unknown at present: an aggregated API server is
 #: down, or doesn't answer with a list of resources.
@@ -287,9 +300,13 @@ def _aggregated(document: Obj) -> _Found:
 def _aggregated_version(api_version: str, version: Obj) -> list[Served] | None:
     """Return the resources of a version; None if they can't be read, or aren't known at present."""
     try:
-        entries = _entries(version, "resources")
-        known = [_served_by_aggregated(api_version, entry) for entry in entries]
-    except _MALFORMED:
+        digest = hashlib.sha256(codec.encode((api_version, version))).digest()
+        known = _answers.get(digest)
+        if known is None:
+            entries = _entries(version, "resources")
+            known = _Resources([_served_by_aggregated(api_version, entry) for entry in entries])
+            _answers[digest] = known
+    except (*_MALFORMED, RecursionError):
         return None
     if version.get("freshness") == "Stale" and not known:
         return None

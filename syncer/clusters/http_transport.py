@@ -48,7 +48,7 @@ class HttpTransport:
         self._loop = asyncio.get_running_loop()
         self._pool = Pool(self._loop, self._open_exchange, size=connections)
         self._streams: set[LineStream] = set()
-        self._replies = LargeReplies(replies or ByteBudget())
+        self._replies = LargeReplies(replies or ByteBudget(), server=endpoint.authority)
         self._access: Access | None = None
         self._head = ""
 

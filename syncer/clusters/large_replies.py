@@ -4,6 +4,7 @@ A reply is read up to :data:`LARGE_REPLY` whatever else is read. Beyond that, it
 budget. Without room it isn't read on: the server is slowed down by TCP, and the deadline goes on.
 """
 
+import logging
 from collections.abc import Callable
 
 from syncer.byte_budget import ByteBudget
@@ -13,6 +14,8 @@ from syncer.byte_budget import ByteBudget
 #: bytes wait to be taken.
 LARGE_REPLY = 1 << 20
 
+log = logging.getLogger(__name__)
+
 
 class LargeReplies:
     """The large replies of an API server.
@@ -21,12 +24,16 @@ class LargeReplies:
     no room goes on nevertheless: so it ends, and never do all wait for each other.
     """
 
-    def __init__(self, budget: ByteBudget) -> None:
+    def __init__(self, budget: ByteBudget, *, server: str = "an API server") -> None:
+        """``server`` is a name for the log."""
         self.budget = budget
+        self._server = server
         #: The replies that wait, the first one first, each with the bytes that it waits for.
         self.waiting: dict[LargeReply, int] = {}
         #: The one that goes on without room.
         self._exempt: LargeReply | None = None
+        #: True once the log has that there was one.
+        self._is_logged = False
 
     def may_take(self, reply: "LargeReply", size: int) -> bool:
         """Return True if a reply may take so many bytes more."""
@@ -34,7 +41,21 @@ class LargeReplies:
             return True
         if self._exempt is None:
             self._exempt = reply
+            self._warn(reply.most + size)
         return self._exempt is reply
+
+    def _warn(self, size: int) -> None:
+        """Log the first reply of the server that goes on without room."""
+        if self._is_logged:
+            return
+        self._is_logged = True
+        log.warning(
+            "a reply of %s has come to %d MiB, and there is no memory for it: it is read all the "
+            "same, and its other large replies wait for it; give the daemon more memory, or raise "
+            "maxMegabytes",
+            self._server,
+            size >> 20,
+        )
 
     def ended(self, reply: "LargeReply") -> None:
         """Let others go on that wait for what a reply had."""

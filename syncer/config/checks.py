@@ -248,18 +248,23 @@ def _shared_lease(data: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
-    """Yield a problem if metrics and health listen on the same port."""
-    metrics = _option(data, model, "metrics", "address")
-    health = _option(data, model, "health", "address")
-    if not isinstance(metrics, str) or metrics != health:
-        return
-    try:
-        address = listen_on(metrics)
-    except ValueError:  # reported by its own section
-        return
-    if address is not None and address[1] != 0:
-        message = f"is the same as metrics.address, {metrics!r}: each needs a port of its own."
-        yield ("health", "address"), message
+    """Yield a problem for each of metrics, health and page that listens where another one does."""
+    taken: list[tuple[str, str, str, int]] = []
+    for section in ("metrics", "health", "page"):
+        given = _option(data, model, section, "address")
+        try:
+            address = listen_on(given) if isinstance(given, str) else None
+        except ValueError:  # reported by its own section
+            continue
+        if address is None or address[1] == 0:
+            continue
+        host, port = address
+        for other, text, other_host, other_port in taken:
+            if port == other_port and (host == other_host or "" in (host, other_host)):
+                message = f"has the port of {other}.address, {text!r}: each needs one of its own."
+                yield (section, "address"), message
+                break
+        taken.append((section, given, host, port))
 
 
 # -- values in force -------------------------------------------------------------------------------

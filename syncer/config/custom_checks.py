@@ -13,7 +13,7 @@ from syncer.api.references import References, reference_of
 from syncer.config.document import Mistake, as_mapping
 from syncer.config.problems import guess
 from syncer.directions import direction_class
-from syncer.names.templated import keeps_names, lack
+from syncer.names.templated import fault_of, keeps_names
 from syncer.resources.custom import CustomConfig
 from syncer.translate.named import named
 
@@ -177,9 +177,9 @@ def _template(config: CustomConfig, translator: NameTranslator | None) -> Iterat
     template = config.template
     if template is None or translator is None:
         return
-    if missing := lack(template, translator, namespaced=config.scope != "Cluster"):
+    if fault := fault_of(template, translator, namespaced=config.scope != "Cluster"):
         hint = "" if config.scope else " For a kind without namespaces, set scope to Cluster."
-        yield ("name",), f"{missing}.{hint}"
+        yield ("name",), f"{fault}.{hint}"
 
 
 def _referenced(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:

@@ -34,6 +34,7 @@ from syncer.config.options import (
     MarksSection,
     MetricsOptions,
     Names,
+    PageOptions,
     SyncOptions,
     VirtualClusterSecretsSection,
     VirtualClusterSection,
@@ -96,6 +97,7 @@ class SyncerConfig(Section, defer_build=True):
     leader_election: LeaderElection = LeaderElection()
     metrics: MetricsOptions = MetricsOptions()
     health: HealthOptions = HealthOptions()
+    page: PageOptions = PageOptions()
     control: ControlOptions = ControlOptions()
     pause: Pauses = Pauses()
     fights: Fights = Fights()

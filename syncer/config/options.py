@@ -5,10 +5,19 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from syncer.api import Marks, Networking, Patrol, Pauses, Section
-from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
+from syncer.api.dns_names import (
+    PLURAL_GROUP,
+    ClusterName,
+    CustomName,
+    HostNamespace,
+    Label,
+    Subdomain,
+    not_empty,
+)
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
-from syncer.config.values import ListenAddress, SocketPath
+from syncer.config.values import ListenAddress, LoopbackAddress, SocketPath
+from syncer.lease_times import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from syncer.resources.custom import CustomConfig
 
 _BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too."
@@ -112,19 +121,6 @@ class HostSide(ConnectionSection):
     """
 
 
-def _not_empty(value: Any) -> Any:
-    if value in ([], (), ""):
-        raise ValueError("must not be empty")
-    return value
-
-
-HostNamespace = Annotated[
-    Label,
-    BeforeValidator(_not_empty),
-    Field(json_schema_extra={"minLength": 1}),
-]
-
-
 class Names(Section):
     """How names are translated between the sides."""
 
@@ -190,16 +186,16 @@ class LeaderElection(Section):
     Stop all replicas before you change this number.
     """
 
-    lease_duration: Duration = 15.0
+    lease_duration: Duration = LEASE_DURATION
     """Time after which another daemon may take over from a silent leader."""
 
-    renew_deadline: Duration = 10.0
+    renew_deadline: Duration = RENEW_DEADLINE
     """Time for which a leader tries to renew its Lease before it stops working.
 
     Less than `leaseDuration`.
     """
 
-    retry_period: Duration = 2.0
+    retry_period: Duration = RETRY_PERIOD
     """Time between two attempts. Less than `renewDeadline`."""
 
     @model_validator(mode="after")
@@ -230,6 +226,17 @@ class HealthOptions(Section):
 
     address: ListenAddress = ":8081"
     """Address to listen on. Empty or `0`: off."""
+
+
+class PageOptions(Section):
+    """A page for a browser on the same machine: states with reasons, drift, the last hour.
+
+    Whoever reaches the address may read it, so it is only for a loopback address, on a machine or
+    in a pod without other users; `kubectl port-forward` asks the host's API server who may.
+    """
+
+    address: LoopbackAddress = ""
+    """Loopback address to listen on, such as `127.0.0.1:8082`. Empty or `0`: off."""
 
 
 class ControlOptions(Section):
@@ -459,7 +466,7 @@ class _SecretsOptions(Section):
 
     host_namespaces: Annotated[
         tuple[HostNamespace, ...],
-        BeforeValidator(_not_empty),
+        BeforeValidator(not_empty),
         Field(json_schema_extra={"minItems": 1}),
     ]
     """The host namespaces that the virtual clusters of these Secrets may have. The first one is for

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from syncer.api import (
@@ -20,6 +20,7 @@ from syncer.api import (
 from syncer.config.options import ConnectionSection, Fights, Kubelet, Names, SyncOptions
 from syncer.directions import direction_of
 from syncer.names.templated import Templated
+from syncer.remembered import REMEMBERED
 from syncer.resources.custom import CustomEntry
 from syncer.resources.kinds import PODS
 
@@ -116,8 +117,11 @@ class VirtualCluster:
         enabled = {name: config for name, config in self.sync.custom.items() if config.enabled}
         if not enabled:
             return ()
-        to_host = [each.syncer for each in self.enabled() if direction_of(each.syncer).goes_down]
-        copied = tuple(syncer.resource for syncer in to_host)
+        copied = tuple(
+            each.syncer.resource
+            for each in self.enabled()
+            if direction_of(each.syncer).makes_copies
+        )
         entries: list[CustomEntry] = []
         for name, config in enabled.items():
             entry = CustomEntry(name, config, self.translator, self.marks, copied, enabled)
@@ -199,6 +203,7 @@ def _applies(syncer: Syncer, settings: Settings) -> bool:
         raise PluginError(syncer.name, message) from error
 
 
+@lru_cache(REMEMBERED)
 def field_name(key: str) -> str:
     """Return the attribute of a section: ``configMaps`` → ``config_maps``."""
     attribute = ""

@@ -39,7 +39,7 @@ LAST_PROBE = 5.0
 #: Timeout of a probe, in seconds.
 PROBE_SECONDS = 5.0
 #: Virtual clusters that are dialled at the same time: at a start, or after an outage, all of them
-#: are due. One that doesn't answer takes its turn for the timeout of a probe, or two.
+#: are due. One that doesn't answer keeps its turn for one or two timeouts of a probe.
 DIALS = 50
 #: The host among the names of virtual clusters, of which none has a blank.
 _HOST = "the host"
@@ -141,9 +141,11 @@ class Connections:
 
 
 class Connection:
-    """The state of a connection: up until probes fail, or one does after a request got no answer or
-    a 401; then down until a probe succeeds. A cluster that answers the probe is not lost: the
-    request alone is.
+    """The state of a connection.
+
+    It is up at first. It is down after some probes have failed in a row, or one after a request got
+    no answer or a 401, and up again after a probe that succeeds. If a cluster answers the probe,
+    only the request was lost.
     """
 
     def __init__(
@@ -189,7 +191,7 @@ class Connection:
                 return f"the {self.cluster.side} cluster does not accept the daemon's credentials"
             case NoCredentials():
                 why = f"there are no credentials for the {self.cluster.side} cluster"
-                return f"{why}: a program gives no answer"
+                return f"{why}: the program that gives them has not answered"
             case _:
                 return f"the {self.cluster.side} cluster does not answer"
 

@@ -1,10 +1,10 @@
 """What a daemon would write now, or under another configuration. Nothing is written."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from syncer.api.errors import Refused, SyncerError
+from syncer.api.errors import Refused
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.pages.control import selection
 from syncer.daemon.patrol_once import filled
@@ -53,22 +53,13 @@ async def effects_once(
 
 @asynccontextmanager
 async def _running(configured: Configured) -> AsyncIterator[tuple[Process, ClusterPair]]:
-    """Yield a process without workers, with filled caches, that writes nothing.
-
-    Errors come out alone, and not in the group of its tasks.
-    """
-    error: SyncerError | None = None
-    async with AsyncExitStack() as stack:
-        entered = prepared(configured.config, configured.cluster, dry_run=True)
-        process, pair = await stack.enter_async_context(entered)
-        async with process.running():
-            await filled(process)
-            try:
-                yield process, pair
-            except SyncerError as raised:
-                error = raised
-    if error is not None:
-        raise error
+    """Yield a process without workers, with filled caches, that writes nothing."""
+    async with (
+        prepared(configured.config, configured.cluster, dry_run=True) as (process, pair),
+        process.running(),
+    ):
+        await filled(process)
+        yield process, pair
 
 
 async def _surveyed(process: Process, pair: ClusterPair, kinds: Sequence[str], key: str) -> Survey:

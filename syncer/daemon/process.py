@@ -26,6 +26,7 @@ from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
+from syncer.observe.events import EventType
 from syncer.observe.metrics import Metrics
 from syncer.workqueue.queue import Queue
 
@@ -81,6 +82,7 @@ class Process:
         self.metrics = metrics
         self.leads = leads
         self.until = until
+        self.is_bounded = until is not _for_ever
         self.clock = clock or asyncio.get_running_loop().time
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
@@ -114,6 +116,8 @@ class Process:
         self.unserved = Unserved()
         #: True while this process works on the queue.
         self.is_working = False
+        #: The tasks of the virtual clusters that :meth:`running` serves.
+        self._serving: dict[str, asyncio.Task[None]] = {}
 
     # -- its virtual clusters ----------------------------------------------------------------------
 
@@ -151,6 +155,13 @@ class Process:
         self.pairs[name] = served.pair
         self.served[name] = served
         return served
+
+    async def end(self, name: str) -> None:
+        """End and remove a virtual cluster that :meth:`running` serves."""
+        task = self._serving.pop(name)
+        task.cancel()
+        await asyncio.wait({task})
+        await self.remove(name)
 
     async def remove(self, name: str) -> None:
         """Remove a virtual cluster that no longer runs, once the requests in work on it have ended.
@@ -194,20 +205,27 @@ class Process:
         """Keep the stores of all prepared virtual clusters filled while the block runs;
         :meth:`work` uses them.
 
-        Others that are prepared later are served by :meth:`.ServedCluster.serve`.
+        Others that are prepared later are served by :meth:`.ServedCluster.serve`. An error of the
+        block comes out alone, and not in the group of the tasks.
         """
+        failed: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             background = [
                 tasks.create_task(self.connections.run()),
                 tasks.create_task(self.host_connection.run()),
             ]
-            background += [tasks.create_task(served.serve()) for served in self.served.values()]
+            for name, served in self.served.items():
+                self._serving[name] = tasks.create_task(served.serve())
             await asyncio.sleep(0)  # they have begun
             try:
                 yield
+            except Exception as error:  # noqa: BLE001 — it is raised again below
+                failed = error
             finally:
-                for task in background:
+                for task in (*background, *self._serving.values()):
                     task.cancel()
+        if failed is not None:
+            raise failed
 
     async def work(self) -> None:
         """Process the queue, and run the syncers' own controllers, until the queue is closed or
@@ -230,17 +248,22 @@ class Process:
         """Handle a request that got no answer from a side."""
         self.served[pair.name].connections[side].lost(error)
 
-    def warn(
+    def notify(
         self,
         pair: ClusterPair,
         request: SyncRequest,
         reason: str,
         message: str,
         *,
-        about: Obj | None,
+        about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
     ) -> None:
-        """Record an event for the owner of the virtual object; see :meth:`.ServedCluster.warn`."""
-        self.served[pair.name].warn(request, reason, message, about=about)
+        """Record an event for the owner of the virtual object; see
+        :meth:`.ServedCluster.notify`.
+        """
+        served = self.served[pair.name]
+        served.notify(request, reason, message, about=about, level=level, once=once)
 
     def _added(self, cluster: str) -> None:
         self.metrics.queue(cluster).added()

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncer.api.errors import ConfigError, Problem, SyncerError
+from syncer.api.errors import SyncerError
 from syncer.api.objects import Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun, UnsentWrite
@@ -19,6 +19,7 @@ from syncer.daemon.fleet.config_file import ConfigFile
 from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.fleet_memory import host_replies
 from syncer.daemon.fleet.leadership import CommandTerm, lease_names, lease_of, shards_of
+from syncer.daemon.fleet.run_memory import RunMemory
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
 from syncer.daemon.pages.endpoints import serving
@@ -60,7 +61,8 @@ class Summary:
     planned: list[str] = field(default_factory=list)
     #: Number of objects in step, by virtual cluster and syncer.
     in_step: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    #: Why virtual clusters could not be served, or not to the end, by name.
+    #: Why virtual clusters could not be served, or not to the end, by name; why Secrets that should
+    #: name some are refused, by ``Secret NAMESPACE/NAME``.
     failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -114,7 +116,8 @@ async def run(
     Virtual clusters that join, leave or change in ``file`` do so in the daemon.
 
     ``dry_run`` implies ``once`` and writes nothing. With ``once``, each of several virtual clusters
-    is done by itself: one that can't be served is in :attr:`Summary.failed`.
+    is done by itself, as are those that Secrets name at the start: one that can't be served is in
+    :attr:`Summary.failed`.
 
     A kubeconfig of the host that changes to another server, authority or program restarts
     everything: the caches are emptied, and all checks of a start are made again. One of a virtual
@@ -141,27 +144,37 @@ async def _run(
     file: ConfigFile | None,
 ) -> Summary:
     check_api_servers(config)
-    if once and config.virtual_cluster_secrets:
-        why = "is only for a daemon that goes on: with --once or --dry-run, no Secrets are read."
-        hint = "List the virtual clusters instead."
-        raise ConfigError(Problem(why, path="virtualClusterSecrets", hint=hint))
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         if not once:
             host = connect_host(config, metrics, stack, replies=host_replies(), moved=end.event.set)
             return await _daemon(host, config, metrics, stack, end, file)
+        clusters = config.clusters()
+        refused: Mapping[str, str] = {}
+        if config.virtual_cluster_secrets:
+            # Imported late: it takes a megabyte.
+            from syncer.daemon.fleet.secret_lookup import secret_clusters
+
+            of_secrets, refused = await secret_clusters(config)
+            clusters = (*clusters, *of_secrets)
+        is_alone = len(clusters) == 1 and not config.virtual_cluster_secrets
+        memory = RunMemory(is_alone=is_alone)
         term = CommandTerm()
         process, failed = await _prepared(
             config,
-            config.clusters(),
+            clusters,
             metrics,
             stack,
             dry_run=dry_run,
             until=term.until,
+            memory=memory,
+            is_alone=is_alone,
         )
+        failed.update(refused)
         if not dry_run:
             failed |= await _lead(process, config, term, stack)
-        return await _once(process, failed, config.marks.prefix)
+        async with beside(memory.keep(process, failed)):
+            return await _once(process, failed, config.marks.prefix, is_alone=is_alone)
 
 
 @asynccontextmanager
@@ -187,6 +200,7 @@ async def prepared(
             stack,
             dry_run=dry_run,
             until=until,
+            memory=RunMemory(is_alone=True),
         )
         yield process, process.pairs[cluster.name]
 
@@ -199,13 +213,16 @@ async def _prepared(
     *,
     dry_run: bool = False,
     until: Callable[[str], float],
+    memory: RunMemory,
+    is_alone: bool = True,
 ) -> tuple[Process, dict[str, str]]:
     """Return a prepared process with these virtual clusters, and why others can't be served.
 
     The reasons are by name. The connections of the process end with ``stack``.
 
     Raises:
-        SyncerError: The host can't be reached, or the only virtual cluster can't be served.
+        SyncerError: The host can't be reached, or a virtual cluster that ``is_alone`` can't be
+            served.
     """
     host = connect_host(config, metrics, stack)
     if dry_run:
@@ -215,14 +232,16 @@ async def _prepared(
     errors: dict[str, Exception] = {}
     for each in clusters:
         try:
-            virtual = connect_virtual(each, metrics, stack)
+            parts = stack.enter_context(memory.joined(each))
+            virtual = connect_virtual(each, metrics, stack, replies=parts.replies)
             must_be_another(each.name, virtual, host)
             if dry_run:
                 virtual = virtual.over(DryRun(virtual.transport))
-            startup.add(process, each, virtual)
+            startup.add(process, each, virtual, budget=parts.objects, work=parts.work)
         except SyncerError as error:
             errors[each.name] = error
-    _must_have_some(clusters, errors)
+    if is_alone:
+        _must_have_none(errors)
     await process.host_connection.reach(START_SECONDS)
     added = [each for each in clusters if each.name not in errors]
     preparations = [startup.prepare(process.served[each.name], each) for each in added]
@@ -230,15 +249,15 @@ async def _prepared(
     for each, result in zip(added, results, strict=True):
         if isinstance(result, Exception):
             errors[each.name] = result
-    _must_have_some(clusters, errors)
+    if is_alone:
+        _must_have_none(errors)
     return process, {name: await _failed(process, name, error) for name, error in errors.items()}
 
 
-def _must_have_some(clusters: Sequence[VirtualCluster], errors: Mapping[str, Exception]) -> None:
-    """Raise the error of a virtual cluster that is the only one."""
-    if len(clusters) == 1:
-        for error in errors.values():
-            raise error
+def _must_have_none(errors: Mapping[str, Exception]) -> None:
+    """Raise the first of the errors."""
+    for error in errors.values():
+        raise error
 
 
 async def _failed(process: Process, name: str, error: Exception) -> str:
@@ -283,10 +302,13 @@ async def _lead(
     return failed
 
 
-async def _once(process: Process, failed: Mapping[str, str], prefix: str) -> Summary:
+async def _once(
+    process: Process, failed: Mapping[str, str], prefix: str, *, is_alone: bool
+) -> Summary:
     """Bring the virtual clusters of a process in step.
 
-    Others have failed before, for the reasons in ``failed``. ``prefix`` is that of the marks.
+    Others have failed before, for the reasons in ``failed``. ``prefix`` is that of the marks. The
+    writes of one that ``is_alone`` are shown without its name.
     """
     async with process.running():
         work = asyncio.create_task(process.work())
@@ -297,12 +319,11 @@ async def _once(process: Process, failed: Mapping[str, str], prefix: str) -> Sum
         finally:
             process.queue.close()
             await work
-    is_one = len(process.served) + len(failed) == 1
     clients = [process.host, *(served.connection.cluster for served in process.served.values())]
     for client in clients:
         if isinstance(client.transport, DryRun):
             where = f"on the {client.side} side"
-            if client.side is Side.VIRTUAL and not is_one:
+            if client.side is Side.VIRTUAL and not is_alone:
                 where = f"{where} of {client.virtual_cluster}"
             for write in client.transport.writes:
                 summary.planned.append("\n    ".join([f"{write} {where}", *_patch(write, prefix)]))

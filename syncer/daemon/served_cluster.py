@@ -37,10 +37,11 @@ from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.duties.kubernetes_service import is_kept, keep
 from syncer.engine.duties.left_out import let_in_what_was_left_out
+from syncer.engine.duties.long_waits import notify_of_long_waits
 from syncer.engine.patrol.patrollers import beside_workers
 from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
 from syncer.engine.stores.informers import SideInformer, store_of
-from syncer.observe.events import EventRecorder
+from syncer.observe.events import EventRecorder, EventType
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import NAMESPACES
@@ -79,6 +80,8 @@ class ProcessParts(Protocol):
     rng: random.Random
     leads: Callable[[str], bool]
     until: Callable[[str], float]
+    #: False if this process may write for ever, as no other one does.
+    is_bounded: bool
     is_working: bool
 
 
@@ -147,8 +150,13 @@ class ServedCluster:
             clock=process.clock,
             utcnow=process.utcnow,
         )
-        self.patroller = beside_workers(process, self.pair, self.silent)
-        self._duties: list[Duty] = [partial(let_in_what_was_left_out, self.pair)]
+        self.patroller = beside_workers(process, self.pair, self.silent, self.notify)
+        self._duties: list[Duty] = [
+            partial(let_in_what_was_left_out, self.pair),
+            partial(
+                notify_of_long_waits, self.pair, process.statuses, self.notify, clock=process.clock
+            ),
+        ]
         if self.patroller is not None and self.patroller.options.enabled:
             self._duties.append(self.patroller.run)
         #: True once discovery has run, so that it is known which stores must be filled.
@@ -167,12 +175,20 @@ class ServedCluster:
         contention: ContentionRules,
         budget: ByteBudget | None,
     ) -> ClusterPair:
-        """Build the pair; its clients send no write that this process may not make."""
+        """Build the pair; its clients send no write that this process may not make.
+
+        Without such a time, there is nothing that they have to ask before each write.
+        """
         process = self._process
         discoveries = {Side.HOST: process.host_discovery, Side.VIRTUAL: self.discovery}
 
         def until() -> float:
             return process.until(self.name)
+
+        def fenced(client: SideClient) -> SideClient:
+            if not process.is_bounded:
+                return client
+            return client.over(Fenced(client.transport, until, process.clock))
 
         def has_status(side: Side, resource: Resource) -> bool:
             return discoveries[side].has_status(resource)
@@ -189,8 +205,8 @@ class ServedCluster:
         return build_pair(
             settings,
             (),
-            virtual=virtual.over(Fenced(virtual.transport, until, process.clock)),
-            host=process.host.over(Fenced(process.host.transport, until, process.clock)),
+            virtual=fenced(virtual),
+            host=fenced(process.host),
             queue=process.queue,
             clock=process.clock,
             utcnow=process.utcnow,
@@ -258,7 +274,7 @@ class ServedCluster:
         self._work = [self._begin_duty(duty) for duty in self._duties]
         if is_kept(self.pair):  # known only once the virtual cluster is prepared
             self._work.append(self._begin_duty(partial(keep, self.pair)))
-        self.own_controllers.run()
+        self.own_controllers.begin()
 
     def _begin_duty(self, duty: Duty) -> "asyncio.Task[None]":
         """Run a duty as a task whose failure is logged at once."""
@@ -287,11 +303,11 @@ class ServedCluster:
 
         Await what this returns for their end. Their exceptions are in it, and have been logged.
         """
-        tasks = [*self._work, *self.own_controllers.stop()]
+        duties = self._work
         self._work = []
-        for task in tasks:
+        for task in duties:
             task.cancel()
-        return asyncio.gather(*tasks, return_exceptions=True)
+        return asyncio.gather(*duties, *self.own_controllers.stop(), return_exceptions=True)
 
     def lead(self) -> None:
         """Work on it from now on: this process leads it."""
@@ -322,7 +338,10 @@ class ServedCluster:
     # -- its state ---------------------------------------------------------------------------------
 
     def silent(self) -> str | None:
-        """Return which of its clusters doesn't answer, or not to us; None if both do."""
+        """Return why one of its clusters is lost: no answer, or no accepted credentials.
+
+        None if both clusters answer.
+        """
         lost = self.lost_connection()
         return lost.trouble if lost else None
 
@@ -403,10 +422,20 @@ class ServedCluster:
         if all(each.up for each in self.connections.values()):
             self._process.queue.resume(self.name)
 
-    def warn(self, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
-        """Record an event for the owner of the virtual object, with virtual names.
+    def notify(
+        self,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
+    ) -> None:
+        """Record an event for the owner of the virtual object, or of ``about``, with virtual names.
 
         Without that object, it is about the object for whose copy the host makes the host object.
+        ``level`` and ``once`` are those of :meth:`.EventRecorder.record`.
         """
         pair = self.pair
         controller = pair.controllers[request.syncer]
@@ -423,7 +452,8 @@ class ServedCluster:
         host_key = controller.host_key(request.key)
         known = {str(host_key): str(request.key), host_key.name: request.key.name}
         names = pair.host_names(syncer.host_resource, known)
-        self.events.warning(resource, virtual, reason, names.virtual(message))
+        text = names.virtual(message)
+        self.events.record(resource, virtual, reason, text, level=level, once=once)
 
     async def _looked(self) -> None:
         """Handle a completed discovery: syncers join and leave."""

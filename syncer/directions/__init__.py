@@ -11,7 +11,7 @@ from syncer.directions.choice import Nowhere, direction_class, direction_of
 from syncer.directions.direction import Direction, by_path, came_up, collision, resources_of
 from syncer.directions.fakes import Fake, FromHostOrFake, ToHostOrFake
 from syncer.directions.from_host import FromHost
-from syncer.directions.to_host import ToHost
+from syncer.directions.to_host import ToHost, makes_no_copies
 
 __all__ = [
     "Direction",
@@ -26,5 +26,6 @@ __all__ = [
     "collision",
     "direction_class",
     "direction_of",
+    "makes_no_copies",
     "resources_of",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from syncer.api import reasons
-from syncer.api.context import Context
+from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, Side, SyncRequest
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncFromHost
@@ -17,12 +17,12 @@ from syncer.directions.to_host import ToHost
 class Nowhere(Direction):
     """Nothing is synced; the syncer has only optional roles."""
 
-    def sources(self) -> Iterable[Source]:
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield the virtual objects of its resource, if it names one."""
         for resource in resources_of(self.syncer)[:1]:
             yield Source(Side.VIRTUAL, resource)
 
-    def rights(self) -> Iterable[Right]:
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
         """Return no rights."""
         return ()
 

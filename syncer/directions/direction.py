@@ -61,6 +61,8 @@ class Direction(ABC):
 
     def __init__(self, syncer: Syncer) -> None:
         self.syncer = syncer
+        #: The syncer's name, in the marks of its host objects, if these are no copies proper.
+        self.made_for = ""
         #: True if changes of host objects lead to requests.
         self.by_host = self.goes_down or self.comes_up
 
@@ -83,6 +85,11 @@ class Direction(ABC):
         return self.goes_down and not self.syncer.own_deletion
 
     @property
+    def makes_copies(self) -> bool:
+        """Return True if virtual objects have copies proper on the host."""
+        return self.goes_down and not self.made_for
+
+    @property
     def outlasts_mark(self) -> bool:
         """Return True if a copy stays while its original is being deleted, until that is gone."""
         return self.remakes and self.syncer.deletion == "whenGone"
@@ -97,12 +104,18 @@ class Direction(ABC):
         return self.goes_down and not self.comes_up
 
     @abstractmethod
-    def sources(self) -> Iterable[Source]:
-        """Yield the sources of the syncer's own resources."""
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
+        """Yield the sources of the syncer's own resources.
+
+        Without settings, they aren't limited to the namespaces that the operator names.
+        """
 
     @abstractmethod
-    def rights(self) -> Iterable[Right]:
-        """Yield the rights to write that follow from the syncer's roles and paths."""
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
+        """Yield the rights to write that follow from the syncer's roles and paths.
+
+        Without settings, they aren't limited to the namespaces that the operator names.
+        """
 
     @abstractmethod
     def request_for(
@@ -166,7 +179,11 @@ class Direction(ABC):
 
     def is_among_copies(self, settings: Settings) -> bool:
         """Return True if its host objects are in no other namespaces than copies are put in."""
-        return True
+        return self.own_namespaces(settings) is None
+
+    def own_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """Return the host namespaces that its objects are put in; None if these are copies."""
+        return None
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return True if the request is about the host object at the host key of ``key``."""

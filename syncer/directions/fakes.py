@@ -24,11 +24,11 @@ class Fake(Direction):
         assert isinstance(syncer, FakeSyncUp)
         self._fake: FakeSyncUp = syncer
 
-    def sources(self) -> Iterable[Source]:
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield all virtual objects, including a tenant's own, which may be in the way."""
         yield Source(Side.VIRTUAL, self.syncer.resource)
 
-    def rights(self) -> Iterable[Right]:
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
         """Yield the rights to write virtual objects and their status."""
         yield Right(Side.VIRTUAL, self.syncer.resource, WRITE)
         yield Right(Side.VIRTUAL, self.syncer.resource, ("patch",), "status")
@@ -86,11 +86,12 @@ class _OrFake(Direction):
         super().__init__(syncer)
         self._first = self.first(syncer)
         self._fake = Fake(syncer)
+        self.made_for = self._first.made_for
 
-    def sources(self) -> Iterable[Source]:
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield all virtual objects, and the other direction's sources on the host."""
-        yield from self._fake.sources()
-        for source in self._first.sources():
+        yield from self._fake.sources(settings)
+        for source in self._first.sources(settings):
             if source.side is Side.HOST:
                 yield source
 
@@ -102,10 +103,14 @@ class _OrFake(Direction):
         """Return the result of the other direction."""
         return self._first.is_among_copies(settings)
 
-    def rights(self) -> Iterable[Right]:
+    def own_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """Return the result of the other direction."""
+        return self._first.own_namespaces(settings)
+
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
         """Yield the rights of both directions."""
-        yield from self._first.rights()
-        yield from self._fake.rights()
+        yield from self._first.rights(settings)
+        yield from self._fake.rights(settings)
 
     def request_for(
         self,

@@ -28,7 +28,7 @@ class FromHost(Direction):
         """Return True if a virtual key is a request: then virtual changes are reverted."""
         return self._role.reverts_virtual_changes
 
-    def sources(self) -> Iterable[Source]:
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield our virtual objects, and the host objects that they are made from."""
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
         yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
@@ -53,7 +53,7 @@ class FromHost(Direction):
         """Return True unless the syncer names the host namespaces."""
         return self._role.host_namespaces(settings) is None
 
-    def rights(self) -> Iterable[Right]:
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
         """Yield the rights to write virtual objects, and the fields that are copied down."""
         syncer = self.syncer
         down = syncer.down if self._sync is not None else ()
@@ -122,7 +122,7 @@ class FromHost(Direction):
 
     def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
-            return skip(reasons.HOST_GONE())
+            return skip(reasons.HOST_GONE(self.syncer.section))
         if is_deleting(virtual) and not self.syncer.own_deletion:
             return skip(reasons.BOTH_GO())
         return None

@@ -1,9 +1,10 @@
 """Virtual objects have copies on the host."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from syncer.api import reasons
-from syncer.api.context import Context
+from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, delete, skip, wait
 from syncer.api.errors import NameTaken
 from syncer.api.objects import (
@@ -35,19 +36,32 @@ class ToHost(Direction):
         self._down: SyncDown = syncer
         self._sync = syncer if isinstance(syncer, Sync) else None
         self._up = syncer if isinstance(syncer, SyncUp) else None
+        if makes_no_copies(type(syncer)):
+            self.made_for = syncer.name
 
-    def sources(self) -> Iterable[Source]:
+    def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield the virtual objects that may have copies, and the marked copies."""
         yield Source(Side.VIRTUAL, self.syncer.resource, selector=self._down.virtual_selector)
-        yield Source(Side.HOST, self.syncer.host_resource, marked=True)
+        own = self._down.host_namespaces(settings) if settings is not None else None
+        if own != ():
+            yield Source(Side.HOST, self.syncer.host_resource, marked=True, namespaces=own or ())
 
-    def rights(self) -> Iterable[Right]:
+    def rights(self, settings: Settings | None = None) -> Iterable[Right]:
         """Yield the rights to write copies, and the fields that are copied up."""
         syncer = self.syncer
         up = syncer.up if self._sync is not None else ()
-        yield Right(Side.HOST, syncer.host_resource, WRITE)
-        yield from by_path(Side.HOST, syncer.host_resource, syncer.down)
+        own = self._down.host_namespaces(settings) if settings is not None else None
+        if own != ():
+            to_write = (
+                Right(Side.HOST, syncer.host_resource, WRITE),
+                *by_path(Side.HOST, syncer.host_resource, syncer.down),
+            )
+            yield from (replace(right, namespaces=own or ()) for right in to_write)
         yield from by_path(Side.VIRTUAL, syncer.resource, (*up, *syncer.both))
+
+    def own_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """Return the namespaces that the syncer names; None if its objects are copies."""
+        return self._down.host_namespaces(settings)
 
     def request_for(
         self,
@@ -63,11 +77,9 @@ class ToHost(Direction):
             return None
 
         settings = view.settings
-        marks = settings.marks
-        resource = self.syncer.resource
-        if obj is None or not marks.is_ours(obj, cluster=settings.identity, resource=resource):
+        if obj is None or not self.is_copy(settings, obj):
             return None
-        virtual_key = marks.virtual_key(obj)
+        virtual_key = settings.marks.virtual_key(obj)
         if virtual_key is None:
             return None
         if self.syncer.host_key(settings, virtual_key) == key:
@@ -88,9 +100,10 @@ class ToHost(Direction):
         if virtual is None:
             assert host is not None
             return self._answer_orphan(ctx, key, host)
-        is_copied = host is not None and self.is_real(ctx, host)
-        if came_up(ctx, virtual) and not (is_copied or self._down.takes_on(ctx, virtual)):
-            return skip(reasons.CAME_FROM_HOST())
+        if came_up(ctx, virtual):
+            is_copied = host is not None and self.is_real(ctx, host)
+            if not (is_copied or self._down.takes_on(ctx, virtual)):
+                return skip(reasons.CAME_FROM_HOST())
         if host is not None:
             return self._answer_pair(ctx, Pair(virtual, host))
         if self.ends_copy(virtual) and not self.syncer.own_deletion:
@@ -173,7 +186,26 @@ class ToHost(Direction):
 
     def is_real(self, ctx: Context, host: Obj) -> bool:
         """Return True if the host object is our copy."""
-        return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.syncer.resource)
+        return self.is_copy(ctx.settings, host)
+
+    def is_copy(self, settings: Settings, host: Obj) -> bool:
+        """Return True if a host object bears the marks of the syncer's own."""
+        return settings.marks.is_ours(
+            host,
+            cluster=settings.identity,
+            resource=self.syncer.resource,
+            made_for=self.made_for,
+        )
+
+
+def makes_no_copies(syncer: type[Syncer]) -> bool:
+    """Return True if the host objects of a class are in namespaces that the operator names.
+
+    They are no copies proper: another syncer may make those of the same kind.
+    """
+    if not issubclass(syncer, SyncDown):
+        return False
+    return syncer.host_namespaces is not SyncDown.host_namespaces
 
 
 def _wait_for_earlier(pair: Pair) -> Decision:

@@ -30,6 +30,7 @@ from syncer.api import (
     Resource,
     SyncerError,
 )
+from syncer.lease_times import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from syncer.observe.logs import get_logger
 from syncer.translate.times import utcnow, written_in_micros
 
@@ -110,9 +111,9 @@ class Lease:
         *,
         key: Key,
         identity: str,
-        duration: float = 15.0,
-        renew_deadline: float = 10.0,
-        retry_period: float = 2.0,
+        duration: float = LEASE_DURATION,
+        renew_deadline: float = RENEW_DEADLINE,
+        retry_period: float = RETRY_PERIOD,
         clock: Callable[[], float] | None = None,
         random: Callable[[], float] = random.random,
         utcnow: Callable[[], datetime] = utcnow,

@@ -22,6 +22,7 @@ from syncer.leaderelection.lease import LEAST_WAIT, Lease, reason
 from syncer.leaderelection.members import Members
 from syncer.leaderelection.rendezvous import ranked, shard_of
 from syncer.leaderelection.uninstalls import Uninstalls
+from syncer.lease_times import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from syncer.observe.logs import get_logger
 from syncer.translate.times import utcnow
 
@@ -69,9 +70,9 @@ class Shards:
         fleet: Key,
         number: int,
         identity: str,
-        duration: float = 15.0,
-        renew_deadline: float = 10.0,
-        retry_period: float = 2.0,
+        duration: float = LEASE_DURATION,
+        renew_deadline: float = RENEW_DEADLINE,
+        retry_period: float = RETRY_PERIOD,
         clock: Callable[[], float] | None = None,
         random: Callable[[], float] = random.random,
         utcnow: Callable[[], datetime] = utcnow,

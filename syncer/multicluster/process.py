@@ -149,9 +149,11 @@ class Manager:
         self._run_clusters()
 
     def disengage(self, name: str) -> None:
-        """Remove a cluster from all controllers, and stop it, at any time.
+        """Remove an engaged cluster from all controllers, and stop it, at any time.
 
-        Its client is closed if the cluster made it, from
+        A cluster that was also added, or is engaged under another name, goes on, and so does one
+        that a :class:`~syncer.multicluster.ClusterCache` keeps. A name that isn't known does
+        nothing. The client is closed if the cluster made it, from
         :class:`~syncer.multicluster.ConnectionSettings`.
         """
         self._engaged.pop(name, None)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from syncer.api.objects import Key, Obj, Resource
 from syncer.clusters.client import Client
@@ -48,14 +49,12 @@ class Recorder:
         """
         if type not in ("Normal", "Warning"):
             raise ValueError(f"an Event is Normal or Warning, not {type}")
-        record = self._events.normal
-        if type == "Warning":
-            record = self._events.warning
         resource = Resource(obj["apiVersion"], obj["kind"], "")
+        record = partial(self._events.record, resource, obj, reason, message, level=type)
         if _running_loop() is self._loop:
-            record(resource, obj, reason, message)
+            record()
         else:
-            self._loop.call_soon_threadsafe(record, resource, obj, reason, message)
+            self._loop.call_soon_threadsafe(record)
 
     async def run(self) -> None:
         """Write what was recorded, until cancelled; the cluster does it."""

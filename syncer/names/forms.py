@@ -43,7 +43,7 @@ PREFIX = NameForm(52, _SUBDOMAIN)
 #: Kinds with another form than ``SUBDOMAIN``. Endpoints must bear the name of their Service. A
 #: Pod's name becomes its host name and part of its log directory, a Job's the label ``job-name``; a
 #: StatefulSet's name and a hash become the label ``controller-revision-hash``, a CronJob's name and
-#: a time the name of a Job.
+#: a time the name of a Job. A VolumeSnapshotClass bears the name that the host has given it.
 _BY_KIND = {
     "namespaces": LABEL,
     "services": SERVICE,
@@ -52,6 +52,7 @@ _BY_KIND = {
     "jobs.batch": SHORT,
     "cronjobs.batch": PREFIX,
     "statefulsets.apps": PREFIX,
+    "volumesnapshotclasses.snapshot.storage.k8s.io": SUBDOMAIN,
 }
 
 

@@ -15,7 +15,7 @@ _PROBE = Resource("example.org/v1", "Probe", "probes")
 class Templated:
     """Wraps a translator: a copy's namespace is the wrapped translator's, its name the template's.
 
-    Injective if :func:`lack` returns ``""`` for each template.
+    Injective if :func:`fault_of` returns ``""`` for each template.
     """
 
     def __init__(
@@ -74,8 +74,12 @@ class Templated:
         return Key(self.inner.to_host(resource, key).namespace, name)
 
 
-def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
-    """Return why a template could give two objects the same host key; ``""`` if it can't."""
+def fault_of(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
+    """Return what is wrong with a template for a kind; ``""`` if nothing is.
+
+    It has ``{namespace}`` though objects of the kind have none, or it hasn't, and two objects could
+    get the same host key.
+    """
     if not namespaced:
         if template.has("namespace"):
             return "has {namespace} in it, but objects of this kind have none"

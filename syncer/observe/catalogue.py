@@ -135,7 +135,7 @@ READ = (
         "gauge",
         "controller_runtime_active_workers",
         _CONTROLLER,
-        "Workers busy with this virtual cluster.",
+        "Workers busy with the syncer.",
     ),
     Metric(
         "gauge",
@@ -191,6 +191,12 @@ READ = (
         "syncer_patrol_seconds",
         _SYNCER,
         "How long the latest scan took, with its repairs.",
+    ),
+    Metric(
+        "gauge",
+        "syncer_patrol_last_success_timestamp_seconds",
+        _SYNCER,
+        "When the latest complete scan ended, in seconds since 1970; 0 before.",
     ),
     Metric(
         "counter",

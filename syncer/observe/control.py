@@ -95,7 +95,7 @@ class Control:
         except SyncerError as error:
             return _refused(HTTPStatus.CONFLICT, str(error))
         except Exception as error:
-            log.exception("a request on the control socket failed", path=path)
+            log.exception("a request of a command or of the page failed", path=path)
             return _refused(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 f"{type(error).__name__}; the daemon's log has the details",

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from operator import attrgetter
 from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
 
-from syncer.api import LONGEST_NAME, Key, NotFound, Obj, Resource
+from syncer.api import LONGEST_NAME, AlreadyExists, Key, NotFound, Obj, Resource, SyncRequest
 from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
 from syncer.remembered import REMEMBERED
@@ -44,6 +45,9 @@ NOTE_BYTES = 1 << 13
 CALL_TIMEOUT = 10.0
 #: Memory for an event besides its text, in bytes.
 OVERHEAD = 500
+#: Hexadecimal digits of the digest in the name of an event that is written once, 4 bits each; a
+#: tenant who finds two notes with the same digest hides one of their own events.
+_DIGITS = 16
 #: The API server's limit of a message, in bytes.
 MESSAGE_LIMIT = 1024
 
@@ -56,7 +60,8 @@ log = get_logger(__name__)
 class EventNote:
     """The content of an event, and the object that it is about.
 
-    Events with equal notes are counted in a single Event.
+    Events with equal notes are counted in a single Event, or written only ``once``: not again by
+    another process either.
     """
 
     api_version: str
@@ -67,6 +72,7 @@ class EventNote:
     level: EventType
     reason: str
     message: str
+    once: bool = False
 
     @property
     def size(self) -> int:
@@ -92,6 +98,22 @@ class EventWriter(Protocol):
 
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
         """Change an object by a merge patch."""
+        ...
+
+
+class NotifyOwner(Protocol):
+    """Records an event for the owner of a virtual object."""
+
+    def __call__(
+        self,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        level: EventType = "Warning",
+        once: bool = False,
+    ) -> None:
+        """Record the event; see :meth:`EventRecorder.record`."""
         ...
 
 
@@ -148,20 +170,34 @@ class EventRecorder:
         self._complained = False
         self._last_name = 0
 
-    def warning(self, resource: Resource, obj: Obj, reason: str, message: str) -> None:
-        """Record a warning about a virtual object.
+    def record(
+        self,
+        resource: Resource,
+        obj: Obj,
+        reason: str,
+        message: str,
+        *,
+        level: EventType = "Warning",
+        once: bool = False,
+    ) -> None:
+        """Record an event about a virtual object.
 
         Args:
             resource: The resource of the object.
             obj: The object; only its identity is used.
             reason: A word in CamelCase.
             message: A sentence for the object's owner, in virtual names.
+            level: The type of the event.
+            once: True to write it only once, while the API server keeps it, instead of counting how
+                often it recurs.
         """
-        self._record(note_about(resource, obj, "Warning", reason, message))
+        note = note_about(resource, obj, level, reason, message, once=once)
+        if not (once and note in self._series):
+            self._record(note)
 
-    def normal(self, resource: Resource, obj: Obj, reason: str, message: str) -> None:
-        """Record a normal event; the parameters are those of :meth:`warning`."""
-        self._record(note_about(resource, obj, "Normal", reason, message))
+    def warning(self, resource: Resource, obj: Obj, reason: str, message: str) -> None:
+        """Record a warning; the parameters are those of :meth:`record`."""
+        self.record(resource, obj, reason, message)
 
     async def run(self) -> None:
         """Write the recorded events in order, until cancelled."""
@@ -214,6 +250,8 @@ class EventRecorder:
         if series is None:
             await self._create(note, times)
             return
+        if note.once:
+            return
         try:
             await self._count_up(series, times)
         except NotFound:
@@ -229,13 +267,26 @@ class EventRecorder:
     async def _create(self, note: EventNote, times: int) -> None:
         now = self._utcnow()
         key = Key(note.namespace or "default", self._name(note, now))
-        await self._client.create(EVENTS, self._event(note, key, times, written(now)))
+        if note.once:
+            times = 1
+        try:
+            await self._client.create(EVENTS, self._event(note, key, times, written(now)))
+        except AlreadyExists:
+            if not note.once:
+                raise
         self._series[note] = _Series(key, times, note.size + sys.getsizeof(key.name))
 
     def _name(self, note: EventNote, now: datetime) -> str:
-        """Return the object's name with the time, as in client-go; never the same twice."""
-        self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
-        suffix = f".{self._last_name:x}"
+        """Return the object's name with the time, as in client-go; never the same twice.
+
+        An event that is to be written once has a digest of its note instead of the time.
+        """
+        if note.once:
+            content = "\0".join((note.kind, note.uid, note.level, note.reason, note.message))
+            suffix = f".{sha256(content.encode()).hexdigest()[:_DIGITS]}"
+        else:
+            self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
+            suffix = f".{self._last_name:x}"
         return note.name[: LONGEST_NAME - len(suffix)].rstrip(".-") + suffix
 
     def _event(self, note: EventNote, key: Key, count: int, now: str) -> Obj:
@@ -283,6 +334,8 @@ def note_about(
     level: EventType,
     reason: str,
     message: str,
+    *,
+    once: bool = False,
 ) -> EventNote:
     """Return a note about an object; only the identity of the object is used."""
     metadata = obj["metadata"]
@@ -295,6 +348,7 @@ def note_about(
         level,
         reason,
         _shortened(shortened(message)),
+        once,
     )
 
 

@@ -57,7 +57,7 @@ class Checks:
         self._live: dict[str, Check] = {"ping": _ping}
         self._ready: dict[str, Check] = {"ping": _ping}
         self._by_cluster: dict[str, Callable[[], Mapping[str, str | None]]] = {}
-        self._degraded: Callable[[], Mapping[str, str]] = dict
+        self._remarks: dict[str, Callable[[], Mapping[str, str]]] = {}
 
     def live(self, name: str, check: Check) -> None:
         """Add a check to ``/livez`` and ``/healthz``."""
@@ -75,28 +75,26 @@ class Checks:
         """
         self._by_cluster[name] = read
 
-    def degraded(self, read: Callable[[], Mapping[str, str]]) -> None:
-        """Show on ``/readyz`` the syncers that don't work fully; the daemon stays ready.
+    def remark(self, state: str, read: Callable[[], Mapping[str, str]]) -> None:
+        """Show on ``/readyz`` the parts that are in a state, such as degraded; the daemon stays
+        ready.
 
         ``read`` returns their names with the reasons.
         """
-        self._degraded = read
+        self._remarks[state] = read
 
     def app(self) -> WSGIApplication:
         """Return the WSGI application that serves the pages."""
         return routes(
             {
-                "/livez": _page("livez", self._all_live, dict),
-                "/readyz": _page("readyz", self._all_ready, self._all_degraded),
-                "/healthz": _page("healthz", self._all_live, dict),
+                "/livez": _page("livez", self._all_live, {}),
+                "/readyz": _page("readyz", self._all_ready, self._remarks),
+                "/healthz": _page("healthz", self._all_live, {}),
             },
         )
 
     def _all_live(self) -> Mapping[str, Check]:
         return self._live
-
-    def _all_degraded(self) -> Mapping[str, str]:
-        return self._degraded()
 
     def _all_ready(self) -> Mapping[str, Check]:
         checks = dict(self._ready)
@@ -180,7 +178,7 @@ def _constant(problem: str | None) -> Check:
 def _page(
     name: str,
     read: Callable[[], Mapping[str, Check]],
-    degraded: Callable[[], Mapping[str, str]],
+    remarks: Mapping[str, Callable[[], Mapping[str, str]]],
 ) -> WSGIApplication:
     def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         checks = read()
@@ -197,7 +195,8 @@ def _page(
         results = _run(checks, excluded=query.get("exclude", ()))
 
         lines = [str(result) for result in results]
-        lines += [f"[!]{kind} degraded: {why}" for kind, why in degraded().items()]
+        for state, read_parts in remarks.items():
+            lines += [f"[!]{part} {state}: {why}" for part, why in read_parts().items()]
         for result in results:
             # A problem of one virtual cluster fails only its own page.
             if result.problem and (chosen or not isinstance(result.problem, _OfOne)):

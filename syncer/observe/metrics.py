@@ -8,8 +8,10 @@ builds families from copies.
 
 import platform
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import add
 from typing import Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
@@ -110,6 +112,15 @@ class _Recorded(Collector):
         """Return the series of a histogram with these labels, in the order of the catalogue."""
         return self._histograms[name].setdefault((cluster, *labels), Timings())
 
+    def counts(self, name: str) -> list[tuple[tuple[str, ...], int]]:
+        """Return the values of a counter with their labels. Thread-safe."""
+        return [(labels, count.value) for labels, count in list(self._counters[name].items())]
+
+    def buckets(self, name: str) -> list[tuple[tuple[str, ...], list[int]]]:
+        """Return the counts of each bucket of a histogram with their labels. Thread-safe."""
+        series = list(self._histograms[name].items())
+        return [(labels, list(timings.counts)) for labels, timings in series]
+
     def drop(self, cluster: str) -> None:
         """Remove all series of a virtual cluster."""
         for counts in self._counters.values():
@@ -141,6 +152,29 @@ class _Recorded(Collector):
 def _drop(cluster: str, series: dict[tuple[str, ...], Series]) -> None:
     for labels in [labels for labels in series if labels[0] == cluster]:
         del series[labels]
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """Return the seconds within which this share of durations was, as ``histogram_quantile`` of
+    Prometheus.
+
+    Those over the largest of :data:`BOUNDS` count as that. None if there are no durations.
+
+    Args:
+        counts: The number of durations in each bucket of :data:`BOUNDS`, and over the largest.
+        share: From 0 to 1.
+    """
+    rank = share * sum(counts)
+    if not any(counts):
+        return None
+    below = 0
+    lower = 0.0
+    for bound, count in zip(BOUNDS, counts, strict=False):
+        if count and below + count >= rank:
+            return lower + (bound - lower) * (rank - below) / count
+        below += count
+        lower = bound
+    return lower
 
 
 class SyncerMetrics:
@@ -285,6 +319,25 @@ class Metrics:
     def watch_restarted(self, cluster: str, side: str, resource: str) -> None:
         """Count a watch that was opened again."""
         self._recorded.counter("syncer_watch_restarts", cluster, side, resource).inc()
+
+    def writes(self) -> Mapping[str, int]:
+        """Return the writes so far, by virtual cluster. Thread-safe."""
+        found = Counter[str]()
+        for (cluster, *_), number in self._recorded.counts("syncer_writes"):
+            found[cluster] += number
+        return found
+
+    def lags(self) -> Mapping[str, Sequence[int]]:
+        """Return by virtual cluster how many changes were written with a lag of each bucket of
+        :data:`BOUNDS`. Thread-safe.
+        """
+        found: dict[str, list[int]] = {}
+        for (cluster, *_), counts in self._recorded.buckets("syncer_lag_seconds"):
+            before = found.get(cluster)
+            if before is not None:
+                counts = list(map(add, before, counts))
+            found[cluster] = counts
+        return found
 
     def ask(self, name: str, read: Reading) -> None:
         """Expose the values that ``read`` returns at each scrape, under a name of the catalogue.

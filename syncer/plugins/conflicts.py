@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from syncer.api import Side, Syncer
-from syncer.directions import direction_class
+from syncer.directions import direction_class, makes_no_copies
 from syncer.plugins.loading import PluginOrigin, refusal
 
 #: A syncer or its class: both have a name, resources and a section.
@@ -77,7 +77,7 @@ def _claims(syncer: SyncerOrType) -> Iterator[tuple[Hashable, str]]:
     cls = syncer if isinstance(syncer, type) else type(syncer)
     direction = direction_class(cls)
     sides: list[Side] = []
-    if direction.goes_down:
+    if direction.goes_down and not makes_no_copies(cls):
         sides.append(Side.HOST)
     if direction.comes_up or direction.fakes:
         sides.append(Side.VIRTUAL)

@@ -1,6 +1,6 @@
 """Copies of virtual PersistentVolumeClaims on the host, which provides the volumes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from syncer.api import (
@@ -8,11 +8,13 @@ from syncer.api import (
     Context,
     Decision,
     HostDeletion,
+    Key,
     MetadataRules,
     Mirror,
     Obj,
     Pair,
     Refused,
+    Resource,
     Settings,
     Source,
     annotations_of,
@@ -22,7 +24,7 @@ from syncer.api import (
 from syncer.resources import classes
 from syncer.resources.classes import ClassNames, StorageClassSyncer, VolumeAttributesClassSyncer
 from syncer.resources.harmless_annotations import CLAIMS, rules_of
-from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from syncer.translate.host_deletion import copied_since
 from syncer.translate.quantities import quantity
 
@@ -46,6 +48,11 @@ _CLASSES: ClassNames = {"spec.storageClassName": StorageClassSyncer, **_LATER}
 _HOSTS_OWN = ("pv.kubernetes.io/*", "volume.kubernetes.io/*", "volume.beta.kubernetes.io/*")
 #: Those that show the tenant whether a claim is bound.
 _SHOWN = ("pv.kubernetes.io~1bind-completed", "pv.kubernetes.io~1bound-by-controller")
+
+#: The fields that name the source of a claim's data; an API server fills the one from the other.
+_SOURCE_FIELDS = ("dataSource", "dataSourceRef")
+#: The kinds of sources, by group and kind.
+_SOURCES = {(each.group, each.kind): each for each in (PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS)}
 
 
 class ClaimConfig(Config):
@@ -85,6 +92,7 @@ class ClaimSyncer(Mirror[ClaimConfig]):
     )
     up = ("spec.volumeName", *(f"/metadata/annotations/{each}" for each in _SHOWN), "status")
     translates = ("spec.dataSource", "spec.dataSourceRef")
+    refers_to = tuple(_SOURCES.values())
     #: Immutable fields (Kubernetes, "Persistent Volumes").
     create_only = (
         "spec.accessModes",
@@ -99,6 +107,10 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         """Return the classes of the host that claims may name."""
         found = classes.sources(settings, StorageClassSyncer, VolumeAttributesClassSyncer)
         return (*self.reads, *found)
+
+    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """Return the objects from which a claim takes its data."""
+        return _source_keys(virtual)
 
     def sync_down(self, ctx: Context[ClaimConfig], virtual: Obj) -> Decision:
         """Create the copy, once the classes that it names appear.
@@ -149,11 +161,12 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         """Return the copy.
 
         Raises:
-            Refused: It would take the data of something else than a claim of its own namespace.
+            Refused: It would take the data of something else than a claim or a snapshot of its own
+                namespace, or that of a kind that isn't synced.
         """
         host = super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
         spec = host.get("spec") or {}
-        for field in ("dataSource", "dataSourceRef"):
+        for field in _SOURCE_FIELDS:
             if source := spec.get(field):
                 spec = {**spec, field: _from(ctx, virtual, field, source)}
         return {**host, "spec": spec}
@@ -186,20 +199,35 @@ def _is_too_small(pair: Pair) -> bool:
     return size is None or wanted <= size
 
 
+def _source_keys(virtual: Obj) -> Iterator[tuple[Resource, Key]]:
+    """Yield the objects from which a claim takes its data, of the kinds that it may name."""
+    namespace = virtual["metadata"].get("namespace", "")
+    for field in _SOURCE_FIELDS:
+        source = dig(virtual, f"spec.{field}") or {}
+        resource = _SOURCES.get((source.get("apiGroup") or "", source.get("kind") or ""))
+        if resource is not None and source.get("name"):
+            yield resource, Key(namespace, source["name"])
+
+
 def _from(ctx: Context, virtual: Obj, field: str, source: Obj) -> Obj:
     """Return the source of a claim's data under its name on the host.
 
     See kubernetes.io, "Persistent Volumes", "Volume populators and data sources".
     """
     namespace = virtual["metadata"].get("namespace", "")
-    if source.get("apiGroup") or source.get("kind") != PERSISTENT_VOLUME_CLAIMS.kind:
+    resource = _SOURCES.get((source.get("apiGroup") or "", source.get("kind") or ""))
+    if resource is None:
         why = f"a {source.get('kind')} can't be the source of data here"
-        how = "name a PersistentVolumeClaim, or leave it out"
+        how = "name a PersistentVolumeClaim or a VolumeSnapshot, or leave it out"
         raise Refused(f"{why}: {how}", path=f"spec.{field}", reason="DataSourceRefused")
     if source.get("namespace") not in (None, "", namespace):
         why = "an object of another namespace can't be the source of data here"
-        how = "name a PersistentVolumeClaim of this namespace"
+        how = f"name a {resource.kind} of this namespace"
         raise Refused(f"{why}: {how}", path=f"spec.{field}.namespace", reason="DataSourceRefused")
+    if not ctx.synced(resource):
+        why = f"objects of the kind {resource.kind} are not synced to where the data are"
+        how = "the claim waits until the operator of this virtual cluster enables a syncer of"
+        raise Refused(f"{why}: {how} {resource}", path=f"spec.{field}", reason="DataSourceRefused")
     translated = {key: value for key, value in source.items() if key != "namespace"}
-    translated["name"] = ctx.host_name(PERSISTENT_VOLUME_CLAIMS, namespace, source.get("name", ""))
+    translated["name"] = ctx.host_name(resource, namespace, source.get("name", ""))
     return translated

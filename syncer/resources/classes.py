@@ -34,10 +34,12 @@ from syncer.api import (
 )
 from syncer.resources.kinds import (
     INGRESS_CLASSES,
+    PERSISTENT_VOLUME_CLAIMS,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     VOLUME_ATTRIBUTES_CLASSES,
+    VOLUME_SNAPSHOT_CLASSES,
 )
 
 #: Seconds until an object that names no class is decided again: a new default class requeues none.
@@ -45,6 +47,12 @@ _LOOK_SECONDS = 60.0
 #: The prefix of the classes that each API server makes for itself
 #: (Kubernetes, "Pod Priority and Preemption").
 _RESERVED = "system-"
+#: The annotations in which a control plane notes who is to provide the volume of a claim; the
+#: second one is that of older versions, which newer ones write, too.
+_PROVISIONERS = (
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+)
 
 
 class ClassConfig(Config):
@@ -74,6 +82,14 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
     default_by: ClassVar[tuple[str, ...]] = ()
     #: False if API servers may lack the kind. What may name such classes is synced all the same.
     is_everywhere: ClassVar[bool] = True
+
+    @classmethod
+    def serves(cls, ctx: Context, host: Obj, virtual: Obj) -> bool:
+        """Return True if a class of the host may be the default one of an object that names none.
+
+        By default any class may.
+        """
+        return True
 
     def host_selector(self, settings: Settings) -> str:
         """Return the label selector of the classes that appear."""
@@ -113,6 +129,19 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
         shown = ctx.virtual_copy(host, key_of(host))
         copy_fields(host, shown, self.up)
         return shown
+
+
+def provisioner_of(claim: Obj) -> str:
+    """Return the name of the driver that the host asks for the volume of a copy of a claim.
+
+    ``""`` if it asks none. The host's own controllers write it; the tenant's annotations of these
+    keys don't cross.
+    """
+    annotations = annotations_of(claim)
+    for key in _PROVISIONERS:
+        if key in annotations:
+            return annotations[key]
+    return ""
 
 
 def is_reserved(name: str) -> bool:
@@ -162,6 +191,36 @@ class VolumeAttributesClassSyncer(HostClass):
     exact = up
     fixed = ("driverName", "parameters")
     is_everywhere = False
+
+
+class VolumeSnapshotClassSyncer(HostClass):
+    """VolumeSnapshotClasses without their parameters, which may name Secrets of the host.
+
+    The kind is that of a CRD: they appear once both sides have it.
+    """
+
+    name = "volumesnapshotclasses"
+    section = "fromHost.volumeSnapshotClasses"
+    resource = VOLUME_SNAPSHOT_CLASSES
+    up = ("driver", "deletionPolicy")
+    exact = up
+    default_by = ("snapshot.storage.kubernetes.io/is-default-class",)
+    is_everywhere = False
+
+    @classmethod
+    def serves(cls, ctx: Context, host: Obj, virtual: Obj) -> bool:
+        """Return True for a class of the driver that has provided the volume of a snapshot.
+
+        Each driver has a default class of its own
+        (https://kubernetes.io/docs/concepts/storage/volume-snapshot-classes/#default-class).
+        """
+        name = dig(virtual, "spec.source.persistentVolumeClaimName")
+        if not name:
+            return False
+        claim = ctx.host_of(PERSISTENT_VOLUME_CLAIMS, Key(key_of(virtual).namespace, name))
+        if claim is None:
+            return False
+        return bool(host.get("driver") == provisioner_of(claim))
 
 
 class IngressClassSyncer(HostClass):
@@ -238,6 +297,16 @@ def _on_host(ctx: Context, syncer: type[HostClass], name: str) -> Obj | None:
         return None
 
 
+def _keys_on_host(ctx: Context, syncer: type[HostClass]) -> Iterable[Key]:
+    """Return the keys of the host's classes; none if it doesn't serve the kind."""
+    try:
+        return ctx.reader.keys(Side.HOST, syncer.resource)
+    except KeyError:
+        if syncer.is_everywhere:
+            raise
+        return ()
+
+
 def _checked(ctx: Context, names: ClassNames) -> ClassNames:
     """Return the fields of a copy whose classes are checked: those that the host doesn't own."""
     owned = [path for path, owner in ctx.config.authority.items() if owner == "host"]
@@ -284,7 +353,7 @@ def obstacle(
             return waiting
 
     for _, syncer in _unnamed(ctx, checked, virtual):
-        if _default(ctx, syncer) is None:
+        if _default(ctx, syncer, virtual) is None:
             why = reasons.DEFAULT_NOT_LISTED(syncer.resource.kind)
             return wait(why, after=_LOOK_SECONDS).warn("ClassNotListed", why)
     return None
@@ -297,7 +366,7 @@ def with_default(ctx: Context, names: ClassNames, virtual: Obj) -> Obj:
     could fall on another one.
     """
     for path, syncer in _unnamed(ctx, names, virtual):
-        if name := _default(ctx, syncer):
+        if name := _default(ctx, syncer, virtual):
             part, field = path_steps(path)
             fields = {**(virtual.get(part) or {}), field: name}
             virtual = {**virtual, part: fields}
@@ -333,17 +402,19 @@ def _unnamed(
             yield path, syncer
 
 
-def _default(ctx: Context, syncer: type[HostClass]) -> str | None:
-    """Return the name of the host's default class; None if it has none, or if that doesn't appear.
+def _default(ctx: Context, syncer: type[HostClass], virtual: Obj) -> str | None:
+    """Return the name of the host's default class for an object that names none.
+
+    None if the host has none, or if that doesn't appear.
 
     Of several, it is the newest
     (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass).
     """
     newest = ""
     name = ""
-    for key in sorted(ctx.reader.keys(Side.HOST, syncer.resource)):
+    for key in sorted(_keys_on_host(ctx, syncer)):
         host = ctx.host(syncer.resource, key)
-        if host is None:
+        if host is None or not syncer.serves(ctx, host, virtual):
             continue
         annotations = annotations_of(host)
         if not any(annotations.get(mark) == "true" for mark in syncer.default_by):

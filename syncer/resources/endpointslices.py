@@ -59,6 +59,9 @@ _LONGEST = 64
 
 _HOST_PODS, _COPIES = (Source(Side.HOST, each, marked=True) for each in (PODS, ENDPOINT_SLICES))
 _BY_ADDRESS = "address"
+#: The index of the copies, under one value. The host's own slices of a copied Service have its
+#: labels, and so our mark.
+_COUNTED = "endpointslices/copies"
 
 
 def _range(given: str) -> str:
@@ -155,6 +158,7 @@ class EndpointSliceSyncer(
         return [
             Index(slices, _BY_ADDRESS, _addresses),
             Index(_COPIES, _BY_ADDRESS, _addresses, copies_only=True),
+            Index(_COPIES, _COUNTED, _counted, copies_only=True),
             Index(
                 _HOST_PODS,
                 _BY_ADDRESS,
@@ -219,7 +223,8 @@ class EndpointSliceSyncer(
         if reason := _of_host(virtual):
             return skip(reason)
         most = ctx.config.most
-        if not shares.may_add(ctx, virtual, ENDPOINT_SLICES, most):
+        copies = ctx.reader.indexed(Side.HOST, ENDPOINT_SLICES, _COUNTED, "")
+        if not shares.may_add(ctx, virtual, ENDPOINT_SLICES, most, copies):
             why = f"this namespace has its share of the {most} EndpointSlices"
             why = f"{why} for Services without selector that a virtual cluster may have"
             how = "put more endpoints into a slice, or delete others"
@@ -251,6 +256,10 @@ def _endpoints(virtual: Obj) -> Iterator[tuple[Obj, str]]:
     for endpoint in virtual.get("endpoints") or ():
         if found := endpoint.get("addresses"):
             yield endpoint, found[0]
+
+
+def _counted(copy: Obj) -> Iterable[str]:
+    return [""]
 
 
 def _addresses(virtual: Obj) -> Iterable[str]:

@@ -1,8 +1,9 @@
-"""The annotations of claims, Ingresses and load balancers that cross by default, and why.
+"""The annotations of some kinds that cross by default, and why.
 
-Controllers of the host act on annotations of these kinds with the host's rights. Of thousands of
-keys only those cross that affect no more than the object's own traffic, with values of a form that
-can't break the configuration that the controller shares among tenants. An operator allows others.
+Controllers of the host act on annotations of claims, snapshots, Ingresses and load balancers with
+the host's rights. Of thousands of keys only those cross that affect no more than the object's own
+traffic, with values of a form that can't break the configuration that the controller shares among
+tenants. An operator allows others.
 """
 
 import re
@@ -69,6 +70,8 @@ _FOR_PEOPLE = Harmless(
 )
 
 CLAIMS = (_FOR_PEOPLE,)
+
+SNAPSHOTS = (_FOR_PEOPLE,)
 
 INGRESSES = (
     _FOR_PEOPLE,

@@ -83,9 +83,10 @@ class HostNodeConfig(NodeConfig):
 class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConfig]):
     """Shows nodes of the host.
 
-    They have readiness, pressures, taints, capacity and declared features, but neither addresses
-    nor images. A node that is not shown has a stand-in while a synced Pod is on it, as without this
-    syncer.
+    They have listed labels and taints, a cordon, readiness, pressures, capacity, declared features
+    and what the kubelet reports of itself, but neither the host's addresses nor its images: their
+    only address is their name, or the daemon's. A node that is not shown has a stand-in while a
+    synced Pod is on it, as without this syncer.
     """
 
     name = "host-nodes"

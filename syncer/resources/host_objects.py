@@ -35,7 +35,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.configmaps import ROOT_CA
-from syncer.resources.custom.contents import MADE_FOR, must_be_replaced
+from syncer.resources.custom.contents import must_be_replaced
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, SECRETS
 from syncer.resources.mappings import MappingConfig
 from syncer.resources.secrets import OPAQUE, is_acted_on
@@ -153,13 +153,13 @@ class HostObjectSyncer(
         """Return the virtual object that shows a host object."""
         shown = ctx.virtual_copy(host, key)
         copy_fields(host, shown, self.up)
-        note = {f"{ctx.marks.prefix}/{MADE_FOR}": self.name}
+        note = {ctx.marks.made_for: self.name}
         shown["metadata"]["annotations"] = {**annotations_of(shown), **note}
         return shown
 
     def removed(self, ctx: Context[HostObjectConfig], virtual: Obj, reason: str) -> Decision:
         """Delete a virtual object of ours; one that another syncer has made stays."""
-        made_for = annotations_of(virtual).get(f"{ctx.marks.prefix}/{MADE_FOR}")
+        made_for = annotations_of(virtual).get(ctx.marks.made_for)
         if made_for != self.name:
             return skip(reasons.ANOTHERS(made_for or "another syncer"))
         return delete(virtual=virtual, reason=reason)

@@ -5,8 +5,7 @@ address: names are all that clients need, as the host's addresses are routed for
 already. So nothing is made on the host, and connections take no way around.
 """
 
-import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from syncer.api import (
@@ -28,18 +27,21 @@ from syncer.api import (
     apply,
     delete,
     key_of,
-    labels_of,
     uid_of,
 )
-from syncer.resources.custom.contents import MADE_FOR
 from syncer.resources.endpointslices import MANAGED_BY, SERVICE_NAME
 from syncer.resources.host_objects import HostObjectConfig, HostObjectSyncer
 from syncer.resources.kinds import ENDPOINT_SLICES, NAMESPACES, SERVICES
-from syncer.resources.service_addresses import HEADLESS
+from syncer.resources.service_stand_ins import (
+    NAME,
+    contents,
+    headless,
+    is_name,
+    owner,
+    service_of,
+    slices_of,
+)
 from syncer.resources.services import KUBERNETES
-
-#: Most endpoints of a slice (``maxEndpoints`` of the API's validation).
-MOST_ENDPOINTS = 1000
 
 _SHOWN = Source(Side.VIRTUAL, SERVICES, marked=True)
 _SLICES = Source(Side.VIRTUAL, ENDPOINT_SLICES)
@@ -59,8 +61,6 @@ _OF_SHOWN = (
     Index(_SHOWN, _BY_SHOWN_KEY, _own_key),
     Index(_SLICES, _SHOWN_SLICES, _own_key, requeues=_BY_SHOWN_KEY, when="change"),
 )
-#: The type of a Service that is only a DNS name.
-_NAME = "ExternalName"
 
 
 class HostServiceSyncer(HostObjectSyncer, Indexes):
@@ -119,14 +119,11 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
     def shown(self, ctx: Context[HostObjectConfig], host: Obj, key: Key) -> Obj:
         """Return the virtual Service: headless, or the same name outside of the cluster."""
         shown = super().shown(ctx, host, key)
-        spec = host.get("spec") or {}
-        if spec.get("type") == _NAME:
-            shown["spec"] = {"type": _NAME, "externalName": spec.get("externalName", "")}
-            return shown
-        ports = [_port_of_service(port) for port in spec.get("ports") or ()]
-        shown["spec"] = {"type": "ClusterIP", "clusterIP": HEADLESS, "ports": ports}
-        if spec.get("publishNotReadyAddresses"):
-            shown["spec"]["publishNotReadyAddresses"] = True
+        if is_name(host):
+            name = host["spec"].get("externalName", "")
+            shown["spec"] = {"type": NAME, "externalName": name}
+        else:
+            shown["spec"] = headless(host)
         return shown
 
     def sync_from_host(self, ctx: Context[HostObjectConfig], host: Obj) -> Decision:
@@ -151,13 +148,13 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
     def _indexes(self, services: Source, slices: Source) -> Sequence[Index]:
         return [
             Index(services, _BY_KEY, _own_key),
-            Index(slices, _OF_SERVICE, _service_of, requeues=_BY_KEY, when="change"),
+            Index(slices, _OF_SERVICE, service_of, requeues=_BY_KEY, when="change"),
             *_OF_SHOWN,
         ]
 
     def _has_made(self, virtual: Obj, settings: Settings) -> bool:
         marks = settings.marks
-        made_for = annotations_of(virtual).get(f"{marks.prefix}/{MADE_FOR}")
+        made_for = annotations_of(virtual).get(marks.made_for)
         is_ours = marks.is_from_here(virtual, cluster=settings.identity)
         return is_ours and made_for == self.name
 
@@ -168,7 +165,7 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
             NameTaken: The tenant has a slice of that name.
         """
         key = key_of(pair.virtual)
-        if (pair.host.get("spec") or {}).get("type") == _NAME:
+        if is_name(pair.host):
             return self._without_slice(ctx, key, "the Service is only a name now")
         there = ctx.virtual(ENDPOINT_SLICES, key)
         if there is not None and not self._has_made(there, ctx.settings):
@@ -195,16 +192,7 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
     def _slice(self, ctx: Context[HostObjectConfig], pair: Pair) -> Obj:
         """Return the slice with the host's address, or of a headless Service with its endpoints."""
         key = key_of(pair.virtual)
-        spec = pair.host.get("spec") or {}
-        slices = list(_slices_of(ctx, key_of(pair.host)))
-        address = spec.get("clusterIP") or HEADLESS
-        if address == HEADLESS:
-            family, endpoints, ports = _endpoints(slices)
-        else:
-            family = _family(address)
-            is_ready = any(map(_has_ready, slices))
-            endpoints = [{"addresses": [address], "conditions": {"ready": is_ready}}]
-            ports = [_port_of_slice(port) for port in spec.get("ports") or ()]
+        slices = list(slices_of(ctx, _OF_SERVICE, key_of(pair.host)))
         return {
             "apiVersion": ENDPOINT_SLICES.api_version,
             "kind": ENDPOINT_SLICES.kind,
@@ -216,83 +204,8 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
                     SERVICE_NAME: key.name,
                     MANAGED_BY: ctx.marks.prefix,
                 },
-                "annotations": {f"{ctx.marks.prefix}/{MADE_FOR}": self.name},
-                "ownerReferences": [_owner(pair.virtual)],
+                "annotations": {ctx.marks.made_for: self.name},
+                "ownerReferences": [owner(pair.virtual)],
             },
-            "addressType": family,
-            "endpoints": endpoints,
-            "ports": ports,
+            **contents(pair.host, slices),
         }
-
-
-def _owner(service: Obj) -> Obj:
-    """Return the reference by which the virtual cluster removes a slice with its Service."""
-    return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
-        "name": key_of(service).name,
-        "uid": uid_of(service),
-    }
-
-
-def _service_of(of_host: Obj) -> Iterable[str]:
-    """Return the key of the Service of a slice of the host."""
-    name = labels_of(of_host).get(SERVICE_NAME)
-    return [str(Key(key_of(of_host).namespace, name))] if name else ()
-
-
-def _slices_of(ctx: Context[HostObjectConfig], service: Key) -> Iterable[Obj]:
-    """Yield the host's slices of a Service, in the order of their names."""
-    keys = ctx.reader.indexed(Side.HOST, ENDPOINT_SLICES, _OF_SERVICE, str(service))
-    for key in sorted(keys):
-        found = ctx.host(ENDPOINT_SLICES, key)
-        if found is not None:
-            yield found
-
-
-def _endpoints(slices: Sequence[Obj]) -> tuple[str, list[Obj], list[Obj]]:
-    """Return the family of a headless Service's addresses, its endpoints, and their ports.
-
-    Of two families it is that of the first slice; the ports are those of the first slice of it.
-    """
-    family = "IPv4"
-    if slices:
-        family = slices[0].get("addressType", family)
-    endpoints: list[Obj] = []
-    ports: list[Obj] | None = None
-    for each in slices:
-        if each.get("addressType") != family:
-            continue
-        if ports is None:
-            ports = [_port_of_slice(port) for port in each.get("ports") or ()]
-        endpoints += [_endpoint(found) for found in each.get("endpoints") or ()]
-    return family, endpoints[:MOST_ENDPOINTS], ports or []
-
-
-def _endpoint(found: Mapping[str, object]) -> Obj:
-    """Return an endpoint without what names objects of the host."""
-    crossing = ("addresses", "conditions", "hostname")
-    return {field: found[field] for field in crossing if found.get(field)}
-
-
-def _has_ready(of_host: Obj) -> bool:
-    """Return True if an endpoint of a slice is ready; one that doesn't say so counts as ready."""
-    found = of_host.get("endpoints") or ()
-    return any((each.get("conditions") or {}).get("ready", True) for each in found)
-
-
-def _port_of_service(port: Obj) -> Obj:
-    """Return a port of the virtual Service, without the node's and the Pods' own."""
-    return {**_port_of_slice(port), "targetPort": port["port"]}
-
-
-def _port_of_slice(port: Obj) -> Obj:
-    shown = {"port": port.get("port"), "protocol": port.get("protocol", "TCP")}
-    for field in ("name", "appProtocol"):
-        if port.get(field):
-            shown[field] = port[field]
-    return shown
-
-
-def _family(address: str) -> str:
-    return f"IPv{ipaddress.ip_address(address).version}"

@@ -8,6 +8,7 @@ SERVICES = Resource("v1", "Service", "services")
 SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts")
 PODS = Resource("v1", "Pod", "pods")
 PERSISTENT_VOLUME_CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+PERSISTENT_VOLUMES = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 EVENTS = Resource("v1", "Event", "events")
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
 NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
@@ -77,6 +78,14 @@ VOLUME_ATTRIBUTES_CLASSES = Resource(
     "volumeattributesclasses",
     namespaced=False,
 )
+#: Those of a CRD, like all snapshots: https://github.com/kubernetes-csi/external-snapshotter.
+VOLUME_SNAPSHOTS = Resource("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesnapshots")
+VOLUME_SNAPSHOT_CLASSES = Resource(
+    "snapshot.storage.k8s.io/v1",
+    "VolumeSnapshotClass",
+    "volumesnapshotclasses",
+    namespaced=False,
+)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io/v1",
     "PriorityClass",
@@ -94,6 +103,7 @@ ENFORCED_ON_HOST = (
     NETWORK_POLICIES,
     DISRUPTION_BUDGETS,
     PERSISTENT_VOLUME_CLAIMS,
+    VOLUME_SNAPSHOTS,
     INGRESSES,
     RESOURCE_CLAIMS,
 )

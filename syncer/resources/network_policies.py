@@ -510,6 +510,8 @@ def _check_selector(selector: Json, path: str) -> None:
             raise Refused("is no label selector", path=path)
         if not {"key", "operator"} <= each.keys() <= _EXPRESSION:
             raise Refused("is no label selector", path=path)
+    if why := selectors.fault(selector):
+        raise Refused(why, path=path)
 
 
 def _block(given: Obj, path: str) -> Block:

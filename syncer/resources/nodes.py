@@ -102,8 +102,11 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
         return [Index(_HOST_PODS, "node", _nodes_of), Index(_VIRTUAL_PODS, "node", _nodes_of)]
 
     def watches(self) -> Sequence[Watch]:
-        """Requeue a node when a Pod is bound to it or leaves it."""
-        return [Watch(_HOST_PODS, _keys), Watch(_VIRTUAL_PODS, _keys_of_virtual)]
+        """Requeue a node when the first Pod is bound to it, or the last one leaves it."""
+        return [
+            Watch(_HOST_PODS, _keys, when="used"),
+            Watch(_VIRTUAL_PODS, _keys_of_virtual, when="used"),
+        ]
 
     def fake_sync_up(self, ctx: Context[NodeConfig], key: Key) -> Decision:
         """Create the stand-in if a Pod needs it."""
@@ -124,9 +127,9 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
 
 
 def addresses(settings: Settings, node: str) -> Obj:
-    """Return the addresses in a virtual Node's status.
+    """Return the ``addresses`` field of a virtual Node's status.
 
-    None where the daemon serves as the Node's kubelet, as it writes its own address then.
+    It is ``{}`` where the daemon serves as the Node's kubelet, as it writes its own address then.
     """
     if settings.kubelet:
         return {}

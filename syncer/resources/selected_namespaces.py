@@ -91,13 +91,16 @@ class NamespaceSelection:
 
         Raises:
             TooLarge: The object's selectors have too many expressions.
-            Refused: They find too many namespaces, or would take too many comparisons.
+            Refused: They find too many namespaces, or would take too many comparisons; or no API
+                server accepts the selector.
         """
         size = selector_size(selector)
         self.expressions += size
         if self.expressions > MOST_EXPRESSIONS:
             why = f"{self.subject} has more than {MOST_EXPRESSIONS} expressions and values"
             raise TooLarge(f"{why} for namespaces; use fewer", path=self.path)
+        if why := selectors.fault(selector):
+            raise Refused(f"a namespaceSelector {why}", path=self.path)
 
         written = repr(selector)
         if written not in self.found:
@@ -119,10 +122,7 @@ class NamespaceSelection:
         The search begins with the smallest set, so that a set of all Namespaces is only made for a
         selector that just excludes some.
         """
-        wanted = _wanted(selector)
-        if wanted is None:
-            return frozenset()
-        values_of_required, excluded = wanted
+        values_of_required, excluded = _wanted(selector)
 
         required = []
         for values in values_of_required:
@@ -189,12 +189,12 @@ class NamespaceSelection:
         return self.crowded
 
 
-def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]] | None:
+def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]]:
     """Return the values of the index that a selector requires and excludes.
 
     Returns:
         Lists of values, of each of which a Namespace must have one; and the values that a Namespace
-        must not have. None if the selector selects nothing.
+        must not have.
     """
     labels = selector.get("matchLabels") or {}
     required = [[_pair(name, value)] for name, value in labels.items()]
@@ -211,8 +211,6 @@ def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]] | None:
                 required.append([name])
             case "DoesNotExist":
                 excluded.append(name)
-            case _:
-                return None
     return required, excluded
 
 

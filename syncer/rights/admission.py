@@ -6,11 +6,11 @@ the daemon's roles are for the whole host. The API server itself evaluates this 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, get_args
 
-from syncer.api import Marks, Obj
+from syncer.api import Marks, Obj, Right, Side
 from syncer.resources.namespace_values import ENFORCE
 from syncer.resources.pods.security import SecurityLevel
 
@@ -36,6 +36,20 @@ class Confined(NamedTuple):
     #: The Pod Security labels of the host namespaces that it makes; without any, they may be what
     #: they like.
     pod_security: Mapping[str, str] = MappingProxyType({})
+    #: The kinds that it writes in other host namespaces, as :func:`named_kinds` returns them.
+    named: Sequence[str] = ()
+
+
+def named_kinds(granted: Iterable[Right]) -> Sequence[str]:
+    """Return the kinds that these rights allow to create in host namespaces besides those of
+    copies, each as ``namespace/plural.group``, of the core group ``namespace/plural.``.
+    """
+    found = set[str]()
+    for right in granted:
+        if right.side is Side.HOST and "create" in right.verbs:
+            kind = f"{right.resource.plural}.{right.resource.group}"
+            found.update(f"{namespace}/{kind}" for namespace in right.namespaces)
+    return sorted(found)
 
 
 def policy(
@@ -46,6 +60,7 @@ def policy(
     marks: Marks,
     lease: tuple[str, str] | None,
     lent: Mapping[str, bool] = MappingProxyType({}),
+    lent_kinds: Sequence[str] = (),
     is_shared: bool = False,
 ) -> list[Obj]:
     """Return a ValidatingAdmissionPolicy for writes and connects of a user, with its binding.
@@ -59,6 +74,7 @@ def policy(
         lent: The host namespaces of virtual clusters whose names aren't known beforehand, each with
             whether it answers as the kubelet there. Any mark that isn't of one of ``clusters`` may
             be written there.
+        lent_kinds: The kinds that these virtual clusters write in other host namespaces.
         is_shared: True if replicas share the fleet: then their Leases' names begin with that of
             ``lease`` and a hyphen.
     """
@@ -69,13 +85,19 @@ def policy(
         "now": _mark("object", marks),
         "before": _mark("oldObject", marks),
         "home": _mark("namespaceObject", marks),
-        "places": _namespaces(clusters),
+        "places": _by_identity({each.identity: each.namespaces for each in clusters}),
         "makers": _list(makers),
         "lease": _lease(lease, is_shared=is_shared),
         "reached": _list(reached),
         "lent": _list(list(lent)),
         "lentPods": _list(lent_with_pods),
         "enforced": _enforced(clusters),
+        "kind": (
+            "(has(request.namespace) ? request.namespace : '') + '/'"
+            " + request.resource.resource + '.' + request.resource.group"
+        ),
+        "named": _by_identity({each.identity: each.named for each in clusters}),
+        "lentKinds": _list(lent_kinds),
         "whose": "request.operation == 'DELETE' ? variables.before : variables.now",
     }
 
@@ -141,7 +163,7 @@ _BEYOND_COPIES = (
 #: beforehand.
 _TO_LENT = (
     "(variables.whose != '' && size(variables.lent) > 0 && (has(request.namespace)"
-    " ? request.namespace in variables.lent"
+    " ? request.namespace in variables.lent || variables.kind in variables.lentKinds"
     " : !(request.resource.group == '' && request.resource.resource == 'namespaces')))"
 )
 
@@ -179,6 +201,7 @@ def _validations(marks: Marks) -> list[Obj]:
                 " ? variables.whose in variables.makers"
                 " : !has(request.namespace)"
                 " || request.namespace in variables.places[variables.whose]"
+                " || variables.kind in variables.named[variables.whose]"
                 " || (variables.whose in variables.makers && variables.home == variables.whose))"
             ),
             "message": f"{only} into host namespaces with its mark, or that it is configured for",
@@ -233,9 +256,9 @@ def _label(obj: str, label: str) -> str:
     return f"({has_label} ? string({labels}[{key}]) : '')"
 
 
-def _namespaces(clusters: Sequence[Confined]) -> str:
-    """Return the expression for the host namespaces by identity."""
-    entries = [f"{_text(each.identity)}: {_list(each.namespaces)}" for each in clusters]
+def _by_identity(texts: Mapping[str, Sequence[str]]) -> str:
+    """Return the expression for lists by identity."""
+    entries = [f"{_text(identity)}: {_list(each)}" for identity, each in texts.items()]
     return f"{{{', '.join(entries)}}}"
 
 

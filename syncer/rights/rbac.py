@@ -134,7 +134,7 @@ def sources(
             narrowed.
     """
     direction = direction_of(syncer)
-    found: set[Source] = {*direction.sources()}
+    found: set[Source] = {*direction.sources(settings)}
     if settings is None:
         found.update(syncer.reads)
     else:
@@ -178,12 +178,12 @@ def rights(
 ) -> Iterator[Right]:
     """Yield the rights that a syncer needs.
 
-    They follow from its sources, its roles and its options; others it declares. The arguments are
-    those of :func:`sources`.
+    They follow from its sources, its roles and its options, besides those that it declares. The
+    arguments are those of :func:`sources`.
     """
     for source in sources(syncer, enabled, settings):
         yield from _to_read(source)
-    yield from direction_of(syncer).rights()
+    yield from direction_of(syncer).rights(settings)
     if settings is None:
         yield from syncer.rights
         return

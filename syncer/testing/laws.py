@@ -146,7 +146,12 @@ def its_marks_lead_back(trial: Trial) -> None:
         key = known.marks.virtual_key(copied)
         wanted = trial.scene.key
         assert key == wanted, f"the copy's marks lead back to {key}, not to {wanted}"
-        ours = known.marks.is_ours(copied, cluster=known.identity, resource=trial.syncer.resource)
+        ours = known.marks.is_ours(
+            copied,
+            cluster=known.identity,
+            resource=trial.syncer.resource,
+            made_for=direction_of(trial.syncer).made_for,
+        )
         assert ours, "the copy doesn't bear the marks of a copy"
 
 
@@ -344,7 +349,9 @@ def _may(trial: Trial, sent: Sent, before: Obj | None) -> bool:
 def _inside(trial: Trial, sent: Sent) -> bool:
     if sent.side is Side.VIRTUAL or not sent.resource.namespaced:
         return True
-    namespaces = trial.world.settings.names.host_namespaces()
+    namespaces = direction_of(trial.syncer).own_namespaces(trial.world.settings)
+    if namespaces is None:
+        namespaces = trial.world.settings.names.host_namespaces()
     return namespaces is None or sent.key.namespace in namespaces
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from syncer.api import Side, SyncerError, SyncRequest, Warned
-from syncer.engine.reconcile.plan import PostponedFields
+from syncer.api import SyncerError, SyncRequest, Warned
+from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields, ServerAnswer
 from syncer.workqueue.queue import Queue
 
 T = TypeVar("T")
@@ -25,12 +25,13 @@ class Notebook(Queue):
 class Deaf:
     """A recorder that keeps nothing; a world has its own list."""
 
-    def wrote(self, side: Side, verb: str) -> None:
-        """Ignore a write."""
-
-    def futile(self, side: Side) -> None:
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
         """Refuse a call that changed nothing: it is a defect of its decision."""
-        raise AssertionError(f"a write to the {side.value} side changed nothing")
+        call = answer.call
+        assert answer.changed, f"the {call.kind} of {planned.ref} changed nothing: {call.body}"
+
+    def replaced(self) -> None:
+        """Ignore that another write was made: a world decides until nothing is left to write."""
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Ignore frozen fields; a world has none."""

@@ -176,14 +176,28 @@ class World:
             Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
         """
         made = self.syncer(syncer)
-        virtual = _key(key)
         self._last = made
-        self._show()
-        origin = _key(host_key) if host_key is not None else self._origin(made, virtual)
-        request = SyncRequest(self.settings.cluster, made.name, virtual, origin)
+        request = self.request(made, key, host_key=host_key)
         controller = self._pair.controllers[made.name]
         self._decided = self._pair.reconciler.decide(controller, request, self._view(made))
         return self._decided.decision
+
+    def request(
+        self,
+        syncer: SyncerName,
+        key: str | Key,
+        *,
+        host_key: str | Key | None = None,
+    ) -> SyncRequest:
+        """Return the request about a virtual key that a change of its object would queue.
+
+        The arguments are those of :meth:`decide`.
+        """
+        made = self.syncer(syncer)
+        virtual = _key(key)
+        self._show()
+        origin = _key(host_key) if host_key is not None else self._origin(made, virtual)
+        return SyncRequest(self.settings.cluster, made.name, virtual, origin)
 
     def left_out(self, syncer: SyncerName, key: str | Key) -> tuple[str, ...]:
         """Return the fields that the syncer's decision about a virtual key doesn't copy.

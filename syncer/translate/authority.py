@@ -39,8 +39,7 @@ from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
 Exact = Callable[[Write], tuple[FieldPath, ...]]
 
 
-def _no_references() -> ReferencePaths:
-    return ReferencePaths({})
+_NO_REFERENCES = ReferencePaths({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Authority:
     exact: tuple[FieldPath, ...] = ()
     #: The references at or below these paths. Values are compared, merged and stored with virtual
     #: names.
-    references: ReferencePaths = field(default_factory=_no_references)
+    references: ReferencePaths = _NO_REFERENCES
     #: True for custom resources, in which null and empty values are as given.
     verbatim: bool = False
 
@@ -203,12 +202,14 @@ def authority_of(syncer: Syncer, config: Config) -> Authority:
     named: dict[str, str] = {path_text(path): "both" for path in syncer.both}
     named |= {path_text(path): owner for path, owner in config.authority.items()}
     owners = {path: owner for path, owner in named.items() if owner != "virtual"}
-    references = ReferencePaths({})
+    if not owners:
+        # A syncer that syncs nothing is one of these, and its resource isn't asked for.
+        return Authority(owners, syncer.exact)
+    references = _NO_REFERENCES
     if isinstance(syncer, Refers):
-        references = ReferencePaths(syncer.references)
-    # A syncer that syncs nothing has no owners, and its resource isn't asked for.
-    verbatim = bool(owners) and not syncer.resource.is_built_in
-    return Authority(owners, syncer.exact, references.below(owners), verbatim=verbatim)
+        references = ReferencePaths(syncer.references).below(owners)
+    verbatim = not syncer.resource.is_built_in
+    return Authority(owners, syncer.exact, references, verbatim=verbatim)
 
 
 def _write_of_copy(decision: Decision) -> Write | None:

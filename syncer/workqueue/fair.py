@@ -48,7 +48,7 @@ from syncer.workqueue.lane import Lane
 
 #: Worker seconds that a lane is charged in advance for a request, until its real cost is known.
 EXPECTED_SECONDS = 0.005
-#: The part of the workers that must be free for a lane that uses its share.
+#: A lane that has used up its share gets another worker while more than this part of them is free.
 RESERVE = 0.25
 #: The same for a lane with slow requests.
 SLOW_RESERVE = 0.75
@@ -338,6 +338,10 @@ class FairQueue:
         """Return True if a request is ready or running, but not if it is only delayed."""
         return request in self._waiting or request in self._running
 
+    def held(self) -> list[SyncRequest]:
+        """Return the requests that are ready or running, but not those that are only delayed."""
+        return [*self._waiting, *self._running]
+
     def is_idle(self) -> bool:
         """Return True if no request is ready or running."""
         return not self._waiting and not self._running
@@ -465,7 +469,10 @@ class FairQueue:
         self._turn_ends = math.inf
 
     def _take(self) -> tuple[SyncRequest, float] | None:
-        """Start the next request, and return it with the time of its first change, or None."""
+        """Start the next request, and return it with the time of its first change.
+
+        Return None if no lane has one that may be started.
+        """
         while self._order:
             used, _, lane = heapq.heappop(self._order)
             lane.listed = False
@@ -487,6 +494,6 @@ class FairQueue:
             if not lane.is_empty:
                 self._list(lane)
             if self._order and not self._woken:
-                self._wake_one()  # a waiter that has been woken before will do the same
+                self._wake_one()  # a waiter that was woken earlier wakes the next one itself
             return request, changed
         return None

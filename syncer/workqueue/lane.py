@@ -62,9 +62,9 @@ class Lane:
         return self.average >= SLOW_SECONDS
 
     def has_room(self, size: int, had: int = 0) -> bool:
-        """Return True if there is room for a request that ``had`` so many bytes.
+        """Return True if there is room for ``size`` bytes of a request that has ``had`` until now.
 
-        There is, too, if it is the only one with some.
+        A request that is alone in holding memory always has room, whatever its size.
         """
         return self.memory.used <= had or self.memory.has_room(size - had)
 

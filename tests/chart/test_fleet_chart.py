@@ -182,6 +182,7 @@ def test_running_daemons_follow_virtual_clusters_that_join_and_only_a_change_of_
             "host": {"qps": 7},
             "metrics": {"address": ":9090"},
             "health": {"address": ":9091"},
+            "page": {"address": "0"},
             "control": {"socket": "/tmp/x"},
             "log": {"level": "debug"},
         }.get(option)

@@ -20,7 +20,14 @@ from syncer.rights.rbac import Subject
 
 #: Enough that each option is tried with each of its values, beside many others.
 CONFIGURATIONS = 200
-CLASSES = ("ingressClasses", "storageClasses", "runtimeClasses", "priorityClasses", "volumeAttributesClasses")
+CLASSES = (
+    "ingressClasses",
+    "storageClasses",
+    "runtimeClasses",
+    "priorityClasses",
+    "volumeAttributesClasses",
+    "volumeSnapshotClasses",
+)
 TEMPLATE = """\
 {{- range $number, $config := .Values.configurations }}
 {{- range $side := list "host" "virtual" }}
@@ -104,7 +111,9 @@ class _Dice:
             self._section(sync["toHost"], kind)
         for kind in ("services", "namespaces", "customResourceDefinitions"):
             self._section(sync["toHost"], kind)
-        for kind in ("networkPolicies", "podDisruptionBudgets", "priorityClasses", "persistentVolumeClaims"):
+        for kind in ("networkPolicies", "podDisruptionBudgets", "priorityClasses"):
+            self._section(sync["toHost"], kind)
+        for kind in ("persistentVolumeClaims", "volumeSnapshots"):
             self._section(sync["toHost"], kind)
         if translator in ("per-namespace", "unchanged") and self._even():
             limits = {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}
@@ -118,8 +127,13 @@ class _Dice:
             entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
             listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
             sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
+        if self._even():
+            namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
+            sync["toHost"]["publishedServices"] = {"enabled": self._even(), "namespaces": namespaces}
         if self._rarely():
             sync["fake"]["nodes"] = {"enabled": self._even()}
+        if self._rarely():
+            sync["fake"]["persistentVolumes"] = {"enabled": self._even()}
         if self._even():
             sync["custom"] = {
                 name: self._entry() for name in ("certificates.example.org", "gadgets.example.org", "a.example.org")

@@ -1,5 +1,6 @@
 """The objects of the chart `syncer`."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,31 @@ def test_notes_say_how_to_give_rights_to_check_the_configuration_and_to_see_that
     assert "removes all copies" in notes(uninstall={"enabled": True})
     both = notes(virtualClusters=[SHOP, BANK])
     assert all(f"exec deployment/syncer-{name} -- syncer rbac" in both for name in ("shop", "bank"))
+
+
+@pytest.mark.parametrize("fleet", [False, True])
+def test_page_is_in_the_pod_alone_unless_it_is_off_or_elsewhere(fleet: bool) -> None:
+    def shown(**values: Any) -> tuple[Any, str]:
+        """Return the address of the page, and the notes."""
+        both = {"fleet": {"enabled": fleet}, **values}
+        maps = [each["data"] for (kind, _), each in objects(**both).items() if kind == "ConfigMap"]
+        [text] = [data["syncer.yaml"] for data in maps if "syncer.yaml" in data]
+        return build(parse(text), INSTALLED).config.page.address, notes(**both)
+
+    address, text = shown()
+    assert address == "127.0.0.1:8082"
+    assert re.search(r"http://localhost:8082 .*\n\n +kubectl -n \S+ port-forward deployment/\S+ 8082\n", text)
+    for off in ({"page": {"enabled": False}}, {"config": {"page": {"address": "0"}}}):
+        address, text = shown(**off)
+        assert (address, "localhost" in text) == ("", False)
+    address, text = shown(config={"page": {"address": "[::1]:9000"}})
+    assert (address, "http://localhost:9000 " in text) == ("[::1]:9000", True)
+
+
+def test_page_has_no_port_of_the_container() -> None:
+    """A port that is named would be scraped, probed and allowed; the page is for port-forward alone."""
+    [container] = pod(objects())["spec"]["containers"]
+    assert [each["name"] for each in container["ports"]] == ["metrics", "health"]
 
 
 def test_chart_is_of_the_version_of_the_daemon_and_refuses_an_old_cluster() -> None:

@@ -178,6 +178,8 @@ def test_configuration_is_passed_through_over_values_of_the_chart() -> None:
     assert {name: made[name] for name in given} == given
     assert made["networking"]["apiServer"]["service"] == f"shop/{NAME}"
     assert made["leaderElection"] == {"enabled": True, "namespace": "shop"}
+    assert made["page"] == {"address": "127.0.0.1:8082"}
+    assert config(objects(syncer={"page": {"enabled": False}}))["page"] == {"address": "0"}
     assert made["virtual"]["kubeconfig"] == f"/etc/vsyncer/virtual/{NAME}/config"
 
 

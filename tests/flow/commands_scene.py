@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,16 +12,20 @@ import yaml
 from click.testing import CliRunner
 from harness import HOME, is_question, namespace
 
+from hack.side_tasks import helped_by
 from kube_envtest import User
 from syncer.api import Obj, Side
 from syncer.cli.app import app
 from syncer.config import SyncerConfig, load
 from syncer.daemon.roles import roles_of
+from syncer.daemon.runner import run
 from syncer.plugins import installed
 from syncer.rights.rbac import Subject
 from syncer.testing import ApiServer
 
 DAEMON = "daemon"
+#: How often a command is run until its answer has what is expected.
+LOOKS = 60
 #: Pods would need an address of their API server that they reach.
 NO_PODS: Mapping[str, Any] = {
     "toHost": {"pods": {"enabled": False}, "configMaps": {"all": True}, "secrets": {"all": True}}
@@ -84,10 +89,32 @@ class Commands:
             "virtualClusters": listed,
             "sync": NO_PODS,
             "control": {"socket": f"{self.folder}/control.sock"},
+            "metrics": {"address": "0"},
+            "health": {"address": "0"},
             **options,
         }
         (self.folder / file).write_text(yaml.safe_dump(given))
         return load(str(self.folder / file), installed()).config
+
+    @contextlib.asynccontextmanager
+    async def daemon(self, file: str = "syncer.yaml") -> AsyncIterator[None]:
+        """Run the daemon of a configuration while the block runs."""
+        config = load(str(self.folder / file), installed()).config
+        async with helped_by(run(config)):
+            yield
+
+    async def until(self, *arguments: str, says: Iterable[str]) -> Ended:
+        """Run a command again and again until all of this is in its answer, and return that.
+
+        A daemon needs a moment for what it is asked about.
+        """
+        for _ in range(LOOKS):
+            ended = await self.run(*arguments)
+            answer = ended.output + ended.error
+            if all(each in answer for each in says):
+                return ended
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"syncer {shlex.join(arguments)}: no {says} in\n{answer}")
 
     def grant(self, file: str = "syncer.yaml") -> None:
         """Give the daemon the roles that ``syncer rbac`` prints for a configuration."""
@@ -98,6 +125,23 @@ class Commands:
         for name, server in self.virtual.items():
             for role in roles_of(config, Subject(DAEMON), side="virtual", only="cluster", chosen=name):
                 server.put(role)
+
+    def take_away(self, plural: str, *verbs: str) -> None:
+        """Take rights on a resource from the daemon's Role on the host; all if no verb is named."""
+        for cluster in self.virtual:
+            path = f"{self.home(cluster)}/vsyncer-{cluster}"
+            role = self.host.get("roles.rbac.authorization.k8s.io", path)
+            assert role
+            rules: list[Obj] = []
+            for rule in role["rules"]:
+                others = [each for each in rule["resources"] if each != plural]
+                left = [verb for verb in rule["verbs"] if verbs and verb not in verbs]
+                if others:
+                    rules.append({**rule, "resources": others})
+                if left and plural in rule["resources"]:
+                    rules.append({**rule, "resources": [plural], "verbs": left})
+            role["rules"] = rules
+            self.host.put(role)
 
     async def run(self, *arguments: str, file: str = "syncer.yaml") -> Ended:
         """Run a command to its end, in a thread with an event loop of its own."""

@@ -7,13 +7,14 @@ from typing import Any
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY, ClassRow
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, host_path, until
-from sampled import MADE, define
+from sampled import MADE, SAMPLES, define
 
 from syncer.api import NameTranslator, Obj, Side
 from syncer.names import PerNamespace, SingleNamespace
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, crd, event, namespace, node, pod, secret, service
+from syncer.testing.objects import build, configmap, crd, event, namespace, node, pod, secret, service
 from syncer.testing.samples import Sample
 
 PREFIX = "vsyncer.dev"
@@ -102,6 +103,8 @@ class Operation:
     cells: Mapping[tuple[str, str], Cell] = field(default_factory=lambda: DOWN)
     #: What both sides need first; what happens when everything is in step.
     before: Callable[[Two], None] = lambda two: None
+    #: What the host does to the copy of what was made, for which there is a stand-in then; None if the object is none.
+    provide: Callable[[Two, str], None] | None = None
     after: Callable[[Two, Callable[[str, str], Obj]], None] = lambda two, get: None
     title: str = ""
 
@@ -205,6 +208,10 @@ TOKENS: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
 
 #: A custom resource with a status, and one of which copies are kept.
 WIDGETS, KEPT, SHOWN = "widgets.example.com", "keepers.example.com", "issuers.example.com"
+
+
+def _define_infra(two: Two) -> None:
+    two.host.put(namespace("infra"))
 
 
 def _define(*names: str) -> Callable[[Two], None]:
@@ -360,17 +367,20 @@ EVENTS = Operation(
 )
 
 
-def _on_node(two: Two, name: str) -> Obj:
-    return pod(name)
+def _place(two: Two, name: str) -> None:
+    copy = two.copy("pods", name)
+    assert copy
+    _put(two.host, copy, {"spec": {"nodeName": f"node-{name}"}})
 
 
 NODES = Operation(
     "nodes",
     "nodes",
-    _on_node,
+    lambda two, name: pod(name),
     {"virtual": {"spec": {"unschedulable": True}}},
     {"virtual": {"status": {"capacity": {"cpu": "1"}}}},
     virtual_key=lambda name: f"node-{name}",
+    provide=_place,
     label="kubernetes.io/os",
     cells={("host", mutation): "the stand-in has no object on the host" for mutation in MUTATIONS}
     | {
@@ -380,6 +390,38 @@ NODES = Operation(
         ("virtual", "spec"): "a stand-in's spec is the tenant's, to cordon it for instance",
         ("virtual", "metadata"): repaired("metadata", "virtual"),
         ("virtual", "mark"): "a Node without our mark is one of the virtual cluster's own, and is left alone",
+        ("virtual", "status"): repaired("status", "virtual"),
+    },
+)
+
+CLAIM: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def _bind(two: Two, name: str) -> None:
+    copy = two.copy("persistentvolumeclaims", name)
+    assert copy
+    status = {"phase": "Bound", "accessModes": CLAIM["accessModes"], "capacity": {"storage": "1Gi"}}
+    _put(two.host, copy, {"spec": {"volumeName": f"pvc-{name}"}, "status": status})
+
+
+VOLUMES = Operation(
+    "persistentvolumes",
+    "persistentvolumes",
+    lambda two, name: build(PERSISTENT_VOLUME_CLAIMS, name, spec=CLAIM),
+    {"virtual": {"spec": {"persistentVolumeReclaimPolicy": "Recycle"}}},
+    {"virtual": {"status": {"phase": "Available"}}},
+    virtual_key=lambda name: f"pvc-{name}",
+    label="app",
+    provide=_bind,
+    cells={("host", mutation): "the stand-in has no object on the host" for mutation in MUTATIONS}
+    | {
+        ("virtual", "missing"): "a bound volume that is deleted stays until its claim is gone, as anywhere",
+        # It is released first: the virtual cluster's controller holds a bound one.
+        ("virtual", "orphan"): (("orphan", "virtual", "repaired"), ("status", "virtual", "repaired")),
+        ("virtual", "uid"): "the stand-in is no copy",
+        ("virtual", "spec"): repaired("field", "virtual"),
+        ("virtual", "metadata"): "a stand-in's other labels are the tenant's",
+        ("virtual", "mark"): "a volume without our mark is one of the tenant's own, and is left alone",
         ("virtual", "status"): repaired("status", "virtual"),
     },
 )
@@ -428,6 +470,34 @@ SEEN = "the virtual cluster removes its EndpointSlice with it, which is seen at 
 LISTED_SERVICES = replace(_LISTED_SERVICES, cells={**_LISTED_SERVICES.cells, ("virtual", "missing"): SEEN})
 
 
+ITS_COPY = "a published Service follows the copy, whatever is in the virtual one"
+PUBLISHED = Operation(
+    "published-services",
+    "services",
+    lambda two, name: service(name, metadata=TIER),
+    _both({"spec": {"ports": [{"name": "other", "port": 9}]}}),
+    sync={
+        "toHost": {
+            "publishedServices": {
+                "enabled": True,
+                "namespaces": ["infra"],
+                "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}},
+                "metadata": {"labels": {"allow": ["tier"]}},
+            }
+        }
+    },
+    host_key=lambda name: f"infra/p-{name}",
+    before=_define_infra,
+    cells=DOWN
+    | {
+        ("host", "missing"): "the host removes its EndpointSlice with it, which is seen at once",
+        ("host", "uid"): repaired("metadata"),  # it is taken over: clients on the host know it by its name
+        ("virtual", "uid"): repaired("metadata"),
+        ("virtual", "spec"): ITS_COPY,
+    },
+)
+
+
 def _only_metadata(patch: Obj) -> bool:
     return patch.keys() <= {"metadata"}
 
@@ -442,6 +512,7 @@ def _class(row: ClassRow) -> Operation:
         sync=row.sync,
         virtual_key=lambda name: name,
         host_key=lambda name: name,
+        before=lambda two: define(two.virtual, two.host, SAMPLES[row.syncer]),
         cells=UP | dict.fromkeys([("host", "spec"), ("virtual", "spec")], FIXED) if _only_metadata(row.edit) else UP,
     )
 
@@ -482,10 +553,12 @@ SPECIAL = [
     PUBLIC_CRDS,
     EVENTS,
     NODES,
+    VOLUMES,
     HOST_NODES,
     _listed("host-configmaps", "configMaps", configmap, {"data": {"color": "green"}}),
     _listed("host-secrets", "secrets", secret, {"data": {"password": "bGVhZA=="}}),
     LISTED_SERVICES,
+    PUBLISHED,
     *map(_class, CLASSES),
     PRIORITIES,
 ]
@@ -527,11 +600,9 @@ async def in_step(two: Two, kind: Operation, daemon: Daemon) -> None:
     for name in names:
         (two.host if kind.begins is Side.HOST else two.virtual).put(kind.make(two, name))
     await daemon.settled()
-    if kind.syncer == "nodes":
+    if kind.provide is not None:
         for name in names:
-            copy = two.copy("pods", name)
-            assert copy
-            _put(two.host, copy, {"spec": {"nodeName": f"node-{name}"}})
+            kind.provide(two, name)
         await daemon.settled()
 
     def get(side: str, name: str) -> Obj:
@@ -544,4 +615,5 @@ async def in_step(two: Two, kind: Operation, daemon: Daemon) -> None:
     await daemon.settled()
     for side in ("host", "virtual"):
         for name in names:
-            assert kind.get(two, side, name) or kind.syncer == "nodes", f"{side} {name} was not made"
+            is_stand_in = side == "host" and kind.provide is not None
+            assert is_stand_in or kind.get(two, side, name), f"{side} {name} was not made"

@@ -10,15 +10,16 @@ from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
 from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, host_path, widget
-from sampled import MADE, config_model, define
+from sampled import MADE, SAMPLES, config_model, define
 
 from syncer.api import Key, NameTranslator, Obj, is_deleting
 from syncer.config import SyncerConfig
 from syncer.names import PerNamespace, SingleNamespace
-from syncer.resources.kinds import NAMESPACES
+from syncer.resources.kinds import NAMESPACES, PERSISTENT_VOLUME_CLAIMS
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
+    build,
     configmap,
     crd,
     event,
@@ -38,6 +39,8 @@ WIDGETS, GADGETS = "widgets.example.org", "gadgets.example.com"
 PUBLIC: Obj = {"metadata": {"labels": {"tenancy.x-k8s.io/super.public": "true"}}}
 #: What a tenant and somebody on the host change, unless the kind has more to change.
 EDITS: tuple[Obj, Obj] = ({"metadata": {"labels": {"tier": "front"}}}, {"metadata": {"labels": {"tier": "back"}}})
+VOLUME = "pvc-1"
+CLAIM: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 RUNNING = ("pods", "nodes", "serviceaccounts", "pod-tokens", "secrets")
 TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]}}
 
@@ -121,6 +124,11 @@ CERTIFICATE = custom(CERTIFICATES, "db", spec={"secretName": "db-tls"})
 OPERATORS = {"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}
 NAMED = {"references": {"spec.secretName": "Secret"}, "related": [OPERATORS]}
 LISTED: Mapping[str, Any] = {"mappings": {"byName": {"infra/x": f"{NAMESPACE}/x"}}}
+PUBLISHED: Mapping[str, Any] = {
+    "enabled": True,
+    "namespaces": ["infra"],
+    "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}},
+}
 CRD_OPTIONS = {"enabled": True, "onRemoval": "delete", "names": [GADGETS]}
 
 _SPECIAL = (
@@ -179,6 +187,14 @@ _SPECIAL = (
         host=("secrets", host_path("x.pod-tokens")),
     ),
     copied("pods", pod("x"), *RUNNING, name="nodes", virtual=("nodes", "n1")),
+    Case(
+        "persistentvolumes",
+        ("persistentvolumes", "persistentvolumeclaims"),
+        ("persistentvolumes", VOLUME),
+        ("persistentvolumeclaims", host_path("bound")),
+        on_virtual=(build(PERSISTENT_VOLUME_CLAIMS, "bound", spec=CLAIM),),
+        edits=({"spec": {"capacity": {"storage": "9Gi"}}}, {"metadata": {"labels": {"tier": "back"}}}),
+    ),
     copied(
         "pods",
         pod("x"),
@@ -239,6 +255,19 @@ _SPECIAL = (
         sync={"fromHost": {"services": {"enabled": True, **LISTED}}},
     ),
     Case(
+        "published-services",
+        ("published-services", "services"),
+        ("services", f"{NAMESPACE}/x"),
+        ("services", "infra/p-x"),
+        on_virtual=(service("x"),),
+        on_host=(namespace("infra"),),
+        edits=(
+            {"spec": {"ports": [{"name": "other", "port": 9}]}},
+            {"spec": {"ports": [{"name": "theirs", "port": 8}]}},
+        ),
+        sync={"toHost": {"publishedServices": PUBLISHED}},
+    ),
+    Case(
         "tenant-crds",
         ("tenant-crds",),
         (CRDS, GADGETS),
@@ -292,6 +321,7 @@ _SPECIAL = (
             on_host=(row.named("fast"),),
             edits=(row.edit, row.other),
             sync=row.sync,
+            samples=(SAMPLES[row.syncer],),
         )
         for row in CLASSES
     ),
@@ -322,7 +352,8 @@ def _sampled(sample: Sample) -> Case:
     )
 
 
-_OURS = {name for case in _SPECIAL for name in case.syncers}
+#: The first syncer of a case is the one that it is about.
+_OURS = {case.syncers[0] for case in _SPECIAL}
 CASES = (*_SPECIAL, *(_sampled(sample) for name, sample in MADE.items() if name not in _OURS))
 
 
@@ -369,7 +400,9 @@ def perform(two: Two, case: Case, deed: str) -> None:
 
 
 def work(two: Two) -> None:
-    """One step of those who work on the host: a kubelet, and an operator that makes a Secret for each Certificate."""
+    """One step of those who work on the host: a kubelet, a provider of volumes, and an operator that makes a Secret for
+    each Certificate.
+    """
     for each in two.host.objects("pods"):
         if is_deleting(each):
             two.host.delete("pods", f"{each['metadata']['namespace']}/{each['metadata']['name']}")
@@ -377,6 +410,10 @@ def work(two: Two) -> None:
             two.host.put(merged(each, {"spec": {"nodeName": "n1"}}))
         elif not each["status"].get("startTime"):
             two.host.put(merged(each, {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:05Z"}}))
+    for each in two.host.objects("persistentvolumeclaims"):
+        if each["metadata"]["name"] == host_path("bound").partition("/")[2] and not each["spec"].get("volumeName"):
+            status = {"phase": "Bound", "accessModes": CLAIM["accessModes"], "capacity": {"storage": "1Gi"}}
+            two.host.put(merged(each, {"spec": {"volumeName": VOLUME}, "status": status}))
     for each in two.host.objects(CERTIFICATES):
         name = each["spec"]["secretName"]
         if not is_deleting(each) and two.host.get("secrets", f"{HOME}/{name}") is None:

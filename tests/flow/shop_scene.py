@@ -1,13 +1,16 @@
 """The shop: objects of it that must exist, many at once, and a daemon that has done all it can for them."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from harness import NAMESPACE, Daemon, Two, host_path
 
 from syncer.api import Obj
+from syncer.clusters.transport import HttpRequest
 from syncer.engine.controllers.request_status import RequestStatus
+from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
 
@@ -55,3 +58,14 @@ def status(daemon: Daemon, name: str, syncer: str = "configmaps") -> RequestStat
     found = daemon.status(name, syncer)
     assert found, f"{name} is in step"
     return found
+
+
+async def edit_by(server: ApiServer, path: str, patch: Obj, *, by: str = "kubectl-edit") -> None:
+    """Change an object as a named field manager."""
+    body, kind = json.dumps(patch).encode(), "application/merge-patch+json"
+    reply = await server.transport("somebody").send(
+        HttpRequest(
+            "PATCH", f"{path}?fieldManager={by}", body=body, content_type=kind, accept="application/json", timeout=10
+        )
+    )
+    assert reply.status < 300, reply.body

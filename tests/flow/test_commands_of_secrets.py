@@ -4,18 +4,23 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME
-from harness import host_path, play, until
+from harness import host_path, play, until, writes
 from secrets_scene import TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, SyncerError
 from syncer.clusters import connection
-from syncer.daemon.fleet import secret_lookup
+from syncer.daemon.fleet import fleet_memory, secret_lookup
 from syncer.daemon.fleet.secret_lookup import secret_cluster
 from syncer.daemon.patrol_once import patrol_once
+from syncer.daemon.runner import run
 from syncer.daemon.start import connecting
 from syncer.daemon.start.connecting import connected
 from syncer.daemon.uninstall.uninstall import uninstall
+from syncer.testing.objects import configmap
+
+#: The number of objects whose names, labels and other metadata take more than a megabyte.
+TOO_MANY = 900
 
 
 @pytest.fixture
@@ -107,5 +112,80 @@ def test_no_cluster_is_found_while_the_secrets_cannot_be_listed(world: Secrets) 
         world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=1))
         with pytest.raises(SyncerError, match="shop can't be looked for, as the Secrets in team can't be listed"):
             await secret_cluster(configured(secrets=secrets), "shop")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_run_once_does_each_cluster_of_a_secret_and_names_those_that_are_refused(world: Secrets, dry_run: bool) -> None:
+    async def scenario() -> None:
+        world.put(
+            secret("shop"),
+            secret("pets", kubeconfig("pets", token="unknown")),
+            secret("thief", kubeconfig("shop"), name="bank"),
+            secret("empty", files={"config": b""}),
+        )
+        summary = await run(configured("bank"), once=True, dry_run=dry_run)
+        assert summary.exit_code == 1
+        failed = {name: why.partition(":")[0] for name, why in summary.failed.items()}
+        assert failed.keys() == {"pets", "Secret team/thief", "empty"}
+        assert "the name bank is taken, by virtualClusters" in summary.failed["Secret team/thief"]
+        assert "has no key config" in summary.failed["empty"]
+        done = {"bank", "shop"}
+        if dry_run:
+            would = "\n".join(summary.lines())
+            assert all(f"would create configmaps {HOME}/x-x-shop-x-{name} on the host" in would for name in done)
+            assert not writes(world.host)
+        else:
+            assert {name for name in world.servers if world.has_copy(name)} == done
+
+    play(scenario)
+
+
+def test_run_once_without_any_secret_has_nothing_to_do(world: Secrets) -> None:
+    async def scenario() -> None:
+        summary = await run(configured(), once=True)
+        assert (summary.exit_code, summary.lines()) == (0, [])
+
+    play(scenario)
+
+
+def test_run_once_ends_where_secrets_cannot_be_listed(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.host.faults.add(Rule(verb="list", resource="secrets", status=403))
+        with pytest.raises(SyncerError, match="the Secrets in team can't be listed"):
+            await run(configured("bank"), once=True)
+        assert not writes(world.host)
+
+    play(scenario)
+
+
+def test_run_once_ends_a_cluster_of_a_secret_that_takes_too_much_memory_alone(world: Secrets) -> None:
+    for number in range(TOO_MANY):
+        world.servers["shop"].put(configmap(f"many-{number}", {"k": "x" * 5_000}))
+
+    async def scenario() -> None:
+        world.put(secret("shop"), secret("pets"))
+        entry = {"namespace": TEAM, "hostNamespaces": [HOME], "maxMegabytes": 1}
+        summary = await run(configured("bank", secrets=[entry]), once=True)
+        assert list(summary.failed) == ["shop"]
+        assert "its objects take more than 1 MB of the daemon's memory" in summary.failed["shop"]
+        assert [world.has_copy(name) for name in ("bank", "pets")] == [True, True]
+
+    play(scenario)
+
+
+def test_run_once_leaves_out_clusters_of_secrets_for_which_there_is_no_room(
+    world: Secrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 6 << 20)
+
+    async def scenario() -> None:
+        world.put(secret("shop"), secret("pets"))
+        summary = await run(configured("bank"), once=True)
+        assert len(summary.failed) == 1
+        [why] = summary.failed.values()
+        assert "there is no room for it" in why
+        assert world.has_copy("bank")
 
     play(scenario)

@@ -21,9 +21,11 @@ from syncer.cache.reflector import ReflectorState
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.daemon.pages import endpoints
+from syncer.daemon.pages.endpoints import STUCK_WATCH_SECONDS
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.policies.breaker import StoppedDeletions
+from syncer.engine.stores.informers import store_of
 from syncer.observe.catalogue import CATALOGUE, READ
 from syncer.observe.health import DEADLINE, Heartbeat
 from syncer.resources.kinds import CONFIG_MAPS
@@ -119,6 +121,47 @@ def test_livez_answers_and_fails_while_the_event_loop_hangs(tmp_path: Path, monk
     shown(tmp_path, scene, clock=lambda: now)
 
 
+def test_livez_fails_while_a_watch_of_an_api_server_that_answers_hangs(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        process = daemon.process
+        await daemon.settled()
+        assert await asyncio.to_thread(page, config.health.address, "/livez") == (200, "ok")
+        for reflector in process.pairs["shop"].reflectors.values():
+            if store_of(reflector).side is Side.VIRTUAL:
+                reflector._heard -= STUCK_WATCH_SECONDS + 1
+        status, text = await asyncio.to_thread(page, config.health.address, "/livez")
+        assert status == 500
+        assert re.search(
+            r"^\[-\]watches failed: a watch has brought nothing for 9\d\d s, more than 900 s$", text, re.MULTILINE
+        )
+        process.served["shop"].connection._error = Unreachable("no answer")
+        assert await asyncio.to_thread(page, config.health.address, "/livez") == (200, "ok")
+        process.served["shop"].connection._error = None
+
+    shown(tmp_path, scene)
+
+
+def test_metric_of_workers_counts_the_busy_ones_of_each_syncer(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        async def busy() -> dict[tuple[str, str], float]:
+            text = (await asyncio.to_thread(page, config.metrics.address, "/metrics"))[1]
+            lines = [line for line in text.splitlines() if line.startswith("controller_runtime_active_workers{")]
+            found = {}
+            for line, (_, labels) in zip(lines, samples("\n".join(lines)), strict=True):
+                found[labels["cluster"], labels["controller"]] = float(line.rpartition(" ")[2])
+            return found
+
+        await daemon.settled()
+        idle = {(cluster, "configmaps"): 0.0 for cluster in CLUSTERS}
+        assert await busy() == idle
+        requests = {SyncRequest("shop", "configmaps", Key("shop", name)): 0.0 for name in "ab"}
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(daemon.process.queue, "running", lambda: requests)
+            assert await busy() == idle | {("shop", "configmaps"): 2.0}
+
+    shown(tmp_path, scene)
+
+
 def test_metrics_name_the_virtual_cluster_or_are_about_the_process(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
         text = (await asyncio.to_thread(page, config.metrics.address, "/metrics"))[1]
@@ -204,6 +247,36 @@ def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
             "[!]shop/configmaps degraded: it could not be started",
             "readyz check passed",
         ]
+
+    shown(tmp_path, scene)
+
+
+def test_readyz_shows_pauses_and_stays_ready(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        async def paused(cluster: str, key: str, value: str) -> list[str]:
+            """Annotate a virtual ConfigMap, and return the lines about pauses once they have changed."""
+            patch = {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}
+            before = await lines()
+            await daemon.process.pairs[cluster].virtual.patch(CONFIG_MAPS, Key.parse(key), patch)
+            async with asyncio.timeout(PATIENCE):
+                while (found := await lines()) == before:
+                    pass
+            return found
+
+        async def lines() -> list[str]:
+            status, text = await asyncio.to_thread(page, config.health.address, "/readyz?verbose")
+            assert status == 200
+            return [line for line in text.splitlines() if " paused: " in line]
+
+        assert await lines() == []
+        await daemon.process.pairs["shop"].virtual.create(CONFIG_MAPS, configmap("vsyncer", namespace="kube-system"))
+        note = "the virtual ConfigMap kube-system/vsyncer"
+        one = "[!]bank/configmaps paused: 1 of its objects; see which: syncer list --state paused"
+        assert await paused("bank", "shop/x", "true") == [one]
+        some = f"[!]shop/configmaps paused: take configmaps out of the annotation vsyncer.dev/paused of {note}"
+        assert await paused("shop", "kube-system/vsyncer", "configmaps,nothing") == [some, one]
+        whole = f"[!]shop paused: remove the annotation vsyncer.dev/paused from {note}"
+        assert await paused("shop", "kube-system/vsyncer", "true") == [whole, one]
 
     shown(tmp_path, scene)
 

@@ -19,16 +19,17 @@ from harness import (
     configured,
     host_path,
     play,
+    until,
     utcnow,
     writes,
 )
 from shop_scene import settled
 from small_syncers import Widgets
 
-from syncer.api import Key, Obj, Side
+from syncer.api import Key, Obj, Refused, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
-from syncer.daemon.explain_once import explain_here
+from syncer.daemon.answer_once import explain_here, list_here
 from syncer.daemon.pages.control import explain, listed, selection
 from syncer.daemon.pages.explain import row, status_of
 from syncer.daemon.pages.listing import STATES, ObjectFilter, page
@@ -53,8 +54,8 @@ async def states(daemon: Daemon, **query: str) -> dict[str, str]:
     return {each["key"]: each["code"] or each["state"] for each in page.items}
 
 
-async def offline(two: Two, kind: str, key: str, options: Mapping[str, Any] = ALL) -> dict[str, Any]:
-    """Return the only explanation of an object by a command, without a daemon."""
+async def without_daemon(two: Two, options: Mapping[str, Any]) -> Process:
+    """Return the process of a command that has no daemon to ask."""
     process = Process(
         host=SideClient("host", Side.HOST, DryRun(two.host.transport())),
         metrics=Metrics(version="test"),
@@ -63,6 +64,12 @@ async def offline(two: Two, kind: str, key: str, options: Mapping[str, Any] = AL
     )
     add(process, configured(Tenant(two.virtual, options=options)), two.virtual)
     await process.prepare()
+    return process
+
+
+async def offline(two: Two, kind: str, key: str, options: Mapping[str, Any] = ALL) -> dict[str, Any]:
+    """Return the only explanation of an object by a command, without a daemon."""
+    process = await without_daemon(two, options)
     [found] = await explain_here(process, process.pairs[CLUSTER], kind=kind, key=key)
     return found
 
@@ -141,6 +148,29 @@ def test_waiting_object_names_the_object_it_waits_for() -> None:
     play(scenario)
 
 
+def test_pod_in_step_names_what_its_copy_lacks() -> None:
+    async def scenario() -> None:
+        two = Two()
+        sources: list[Obj] = [{"secretRef": {"name": "there"}}, {"configMapRef": {"name": "hidden"}}]
+        sources += [{"secretRef": {"name": "none"}}, {"secretRef": {"name": "perhaps", "optional": True}}]
+        two.virtual.put(secret("there"))
+        two.virtual.put(labelled(configmap("hidden"), team="b"))
+        two.virtual.put(pod("web", spec={"containers": [{"name": "a", "image": "a", "envFrom": sources}]}))
+        options = {"configMaps": {"selector": {"matchLabels": {"team": "a"}}}}
+        async with settled(two.daemon(options=options)) as daemon:
+            both = await explain(daemon.process, cluster="vc", kind="Pod", key=f"{NAMESPACE}/web")
+            [found] = [each for each in both if each["syncer"] == "pods"]
+            assert found["onHost"]
+            lacks = {each["object"]: each["code"] for each in found["lacks"]}
+            assert lacks == {
+                f"ConfigMap {NAMESPACE}/hidden": "NotSelected",
+                f"ConfigMap {NAMESPACE}/kube-root-ca.crt": "NotSelected",
+                f"Secret {NAMESPACE}/none": "NoObject",
+            }
+
+    play(scenario)
+
+
 def test_object_with_a_taken_name_is_parked() -> None:
     async def scenario() -> None:
         two = Two()
@@ -151,6 +181,26 @@ def test_object_with_a_taken_name_is_parked() -> None:
             found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
             assert (found["state"], found["code"]) == ("parked", "NameCollision")
             assert found["tried"] >= 1
+
+    play(scenario)
+
+
+def test_object_in_step_again_still_has_its_last_error_and_its_last_write() -> None:
+    async def scenario() -> None:
+        two = Two()
+        name = host_path("x").partition("/")[2]
+        two.host.put(configmap(name, namespace=HOME))
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            parked = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (parked["lastError"]["message"], parked["lastWrite"]) == (parked["reason"], None)
+            two.host.delete("configmaps", host_path("x"))
+            await until(lambda: daemon.status("x") is None)
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert found["state"] == "in_step"
+            assert found["lastError"]["message"] == parked["reason"]
+            [wrote] = [each["time"] for each in found["managers"] if each["ours"]]
+            assert found["lastWrite"] == {"side": "host", "time": wrote}
 
     play(scenario)
 
@@ -245,9 +295,9 @@ def test_list_comes_in_pages_without_a_gap() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize("first", [1, 4, 500])
-def test_list_is_whole_whatever_a_look_takes_first(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
-    monkeypatch.setattr("syncer.daemon.pages.listing.PAGE", first)
+@pytest.mark.parametrize("together", [1, 4, 500])
+def test_list_is_whole_however_many_are_sorted_together(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    monkeypatch.setattr("syncer.daemon.pages.listing.SORTED", together)
 
     async def scenario() -> None:
         two = Two()
@@ -271,13 +321,79 @@ def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: pytest.
             pair = daemon.process.pairs[CLUSTER]
             controllers = dict(pair.controllers)
             listing = asyncio.create_task(listed(daemon.process, {}))
-            await asyncio.sleep(0)
+            for _ in range(2):  # it sorts the objects, and has shown some
+                await asyncio.sleep(0)
             pair.controllers.clear()
             try:
                 found = await listing
             finally:
                 pair.controllers.update(controllers)
             assert 0 < len(found.items) < 25
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("states", ["in_step,pending,skipped,failing,parked,paused,frozen", "paused,skipped"])
+def test_list_without_a_daemon_has_the_same_objects(states: str) -> None:
+    async def scenario() -> None:
+        two = Two()
+        for number in range(5):
+            two.virtual.put(configmap(f"c{number}"))
+        two.virtual.put(annotated(configmap("paused"), paused="true"))
+        two.virtual.put(labelled(configmap("hidden"), team="b"))
+        options = {
+            "configMaps": {"all": True, "selector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}
+        }
+        query = {"states": states, "namespace": NAMESPACE}
+        async with settled(two.daemon(options=options)) as daemon:
+            before = await listed(daemon.process, query)
+        since = len(two.host.requests)
+        process = await without_daemon(two, options)
+        after = await list_here(process, process.pairs[CLUSTER], query)
+        for name in ("syncer", "key", "hostKey", "state", "code", "reason", "onHost"):
+            assert [each[name] for each in after.items] == [each[name] for each in before.items]
+        assert {f"{NAMESPACE}/paused", f"{NAMESPACE}/hidden"} < {each["key"] for each in after.items}
+        assert writes(two.host, since, events=True) == []
+
+    play(scenario)
+
+
+def test_list_without_a_daemon_has_copies_without_an_original() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))):
+            pass
+        two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+        process = await without_daemon(two, ALL)
+        query = {"kind": "configmaps", "namespace": NAMESPACE, "states": "pending"}
+        found = await list_here(process, process.pairs[CLUSTER], query)
+        assert [(each["key"], each["code"]) for each in found.items] == [(f"{NAMESPACE}/x", "Unwritten")]
+
+    play(scenario)
+
+
+def test_wrong_words_without_a_daemon_are_named() -> None:
+    async def scenario() -> None:
+        two = Two()
+        process = await without_daemon(two, ALL)
+        with pytest.raises(Refused, match="nothing that is synced is called 'cows'"):
+            await explain_here(process, process.pairs[CLUSTER], kind="cows", key="shop/x")
+        process = await without_daemon(two, ALL)
+        with pytest.raises(Refused, match="there is no state 'lost'"):
+            await list_here(process, process.pairs[CLUSTER], {"states": "lost"})
+
+    play(scenario)
+
+
+def test_kind_without_its_definition_is_not_listed_and_says_why() -> None:
+    async def scenario() -> None:
+        async with settled(Two().daemon([Widgets, *built_in("configmaps")])) as daemon:
+            for query in ({}, {"kind": "widgets"}):
+                found = await listed(daemon.process, query)
+                assert list(found.unlisted) == [f"{CLUSTER}/widgets"]
+                assert "widgets" in found.unlisted[f"{CLUSTER}/widgets"]
+            assert (await listed(daemon.process, {"kind": "configmaps"})).unlisted == {}
 
     play(scenario)
 

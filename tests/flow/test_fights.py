@@ -3,42 +3,31 @@
 import asyncio
 import contextlib
 import functools
-import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, host_path, play, until, widget, writes
 from sampled import config_model
+from shop_scene import edit_by
 from small_syncers import Widgets
 
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.api.reasons import RequestState
-from syncer.clusters.transport import HttpRequest
 from syncer.daemon.pages import control as control_api
+from syncer.daemon.pages import page_handlers
 from syncer.daemon.pages.endpoints import measure
+from syncer.daemon.pages.history import History
 from syncer.daemon.pages.status import degraded
 from syncer.engine.reconcile.plan import Frozen
 from syncer.observe.control import Control
-from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod_mounting
 
 MAPS = built_in("configmaps")
 COPY = f"/api/v1/namespaces/{HOME}/configmaps/x-x-shop-x-vc"
 BLUE = configmap("x", {"color": "blue"})
-
-
-async def edit(server: ApiServer, path: str, patch: Obj, *, by: str = "kubectl-edit") -> None:
-    """Change an object as a named field manager."""
-    body, kind = json.dumps(patch).encode(), "application/merge-patch+json"
-    reply = await server.transport("somebody").send(
-        HttpRequest(
-            "PATCH", f"{path}?fieldManager={by}", body=body, content_type=kind, accept="application/json", timeout=10
-        )
-    )
-    assert reply.status < 300, reply.body
 
 
 @contextlib.asynccontextmanager
@@ -64,7 +53,7 @@ def painted(two: Two, patch: Obj | None = None) -> Any:
         copy = two.copy("configmaps", "x")
         return copy is not None and (copy.get("data") or {}).get("color") == "blue"
 
-    return rival(see, lambda: edit(two.host, COPY, patch or {"data": {"color": "red"}}))
+    return rival(see, lambda: edit_by(two.host, COPY, patch or {"data": {"color": "red"}}))
 
 
 def ours(two: Two, verb: str = "patch") -> int:
@@ -83,6 +72,15 @@ def data(two: Two) -> Any:
 
 def shows(two: Two, wanted: Obj) -> bool:
     return bool(data(two) == wanted)
+
+
+async def on_the_page(daemon: Daemon) -> list[dict[str, str]]:
+    """Return the frozen fields as the page shows them."""
+    control = Control()
+    page_handlers.add(control, daemon.process, History(daemon.process.metrics, list))
+    _, found = await control.answer("GET", "/page/frozen", {})
+    assert not found["next"]
+    return list(found["items"])
 
 
 def frozen_events(two: Two) -> list[str]:
@@ -113,6 +111,10 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
             assert frozen_events(two) == [status.reason]
             assert degraded(daemon.process)["vc", "configmaps"].endswith("sets them back each time: 1")
             assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
+            [shown] = await on_the_page(daemon)
+            assert (shown["syncer"], shown["key"]) == ("configmaps", f"{NAMESPACE}/x")
+            assert (shown["field"], shown["other"]) == ("data.color", "kubectl-edit")
+            assert shown["until"] in status.reason
 
     play(scenario)
     assert capsys.readouterr().err.count("data.color") == 1
@@ -289,7 +291,7 @@ def test_status_that_is_set_back_each_time_is_frozen(two: Two) -> None:
                 return (two.original(plural, "x") or {}).get("status") or {}
 
             def back() -> Any:
-                return edit(two.virtual, path, {"status": {"ready": False}})
+                return edit_by(two.virtual, path, {"status": {"ready": False}})
 
             async with rival(lambda: shown().get("ready") is True, back):
                 await until(lambda: frozen(daemon))

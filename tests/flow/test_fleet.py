@@ -296,7 +296,7 @@ def test_only_cluster_waits_for_its_kubeconfig_if_configured(
     def missing(*_: object) -> Never:
         raise NoKubeconfig(Problem("there is no such file", file="shop.kubeconfig"))
 
-    with contextlib.nullcontext() if waits else pytest.RaisesGroup(NoKubeconfig):
+    with contextlib.nullcontext() if waits else pytest.raises(NoKubeconfig):
         play(scenario)
 
 

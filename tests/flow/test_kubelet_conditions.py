@@ -74,7 +74,7 @@ def test_unsigned_certificate_is_shown_and_blocks_no_syncer(two: Two) -> None:
             control = Control()
             control_api.add(control, daemon.process)
             _, rows = await control.answer("GET", "/status", {})
-            found = {row["syncer"]: (row["standing"], row["reason"]) for row in json.loads(json.dumps(rows))}
+            found = {row["syncer"]: (row["state"], row["reason"]) for row in json.loads(json.dumps(rows))}
             assert found["maps"][0] == "ready"
             assert found["kubelet"][0] == "degraded"
             assert found["kubelet"][1].startswith(NOBODY_VERIFIES)

@@ -3,9 +3,27 @@
 import asyncio
 import contextlib
 
-from harness import HOME, NAMESPACE, WRITES, Two, built_in, play, until, writes
+from harness import (
+    CLUSTER,
+    HOME,
+    NAMESPACE,
+    WRITES,
+    Tenant,
+    Two,
+    add,
+    admin,
+    built_in,
+    configured,
+    play,
+    until,
+    writes,
+)
 
 from kube_envtest import Rule
+from syncer.api import Side
+from syncer.clusters.fenced import Fenced
+from syncer.daemon.process import Process
+from syncer.observe.metrics import Metrics
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap
 
@@ -36,6 +54,20 @@ def test_daemons_of_one_cluster_write_one_at_a_time(two: Two) -> None:
                 await asyncio.sleep(30)
                 assert writers(two) == {"ann"}
                 assert two.leader() == "ann"
+
+    play(scenario)
+
+
+def test_clients_are_fenced_where_another_daemon_may_lead(two: Two) -> None:
+    async def scenario() -> None:
+        host = admin(two.host, Side.HOST)
+        alone = Process(host=host, metrics=Metrics(version="test"))
+        one_of_two = Process(host=host, metrics=Metrics(version="test"), until=lambda cluster: 30.0)
+        for process, is_fenced in ((alone, False), (one_of_two, True)):
+            add(process, configured(Tenant(two.virtual), MAPS), two.virtual)
+            pair = process.pairs[CLUSTER]
+            assert isinstance(pair.virtual.transport, Fenced) is is_fenced
+            assert isinstance(pair.host.transport, Fenced) is is_fenced
 
     play(scenario)
 

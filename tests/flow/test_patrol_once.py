@@ -6,9 +6,12 @@ import contextlib
 import math
 import random
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import commands_scene
 import pytest
+from commands_scene import commands
 from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, host_path, play, until, utcnow, writes
 from rules_scene import edit
 from shop_scene import copy_name, forget, many, settled, the_copy
@@ -126,12 +129,26 @@ def test_kinds_can_be_chosen_and_an_unknown_one_is_an_error(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
             assert found(await once(two, "secrets", "Pod")) == []
-            with pytest.raises(BaseExceptionGroup) as raised:
+            with pytest.raises(Refused, match="nothing that is synced is called 'gizmos'"):
                 await once(two, "gizmos")
-            assert raised.group_contains(Refused, match="gizmos")
             assert len(found(await once(two, "ConfigMap"))) == 3
 
     play(scenario)
+
+
+@pytest.mark.parametrize("command", [("patrol", "--once", "gizmos"), ("explain", "--once", "gizmos", "shop/x")])
+def test_command_with_an_unknown_kind_ends_with_a_line_that_names_those_there_are(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    async def scenario() -> None:
+        async with commands(tmp_path) as scene:
+            ended = await scene.run(*command)
+            assert ended.status
+            [line] = ended.error.splitlines()
+            assert line.startswith("syncer: nothing that is synced is called 'gizmos'; there are ")
+            assert "configmaps" in line
+
+    commands_scene.play(scenario)
 
 
 def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> None:

@@ -333,6 +333,53 @@ def test_own_controller_stands_still_while_the_virtual_cluster_is_paused(two: Tw
     play(scenario)
 
 
+class Lingers(Maps, OwnController):
+    """Its controller takes ten seconds to end, and may fail then."""
+
+    fails: ClassVar[bool] = False
+    runs: ClassVar[list[str]] = []
+
+    async def register(self, live: Live) -> None:
+        self.runs.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(10)
+            self.runs.append("ended")
+            if self.fails:
+                raise ValueError("the lock could not be released")
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ends", "fails as it ends"])
+def test_own_controller_that_takes_long_to_end_is_awaited_and_never_runs_twice(
+    two: Two, fails: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(Lingers, "fails", fails)
+        monkeypatch.setattr(Lingers, "runs", [])
+        async with two.daemon([Lingers]) as daemon:
+            await until(lambda: Lingers.runs)
+            pause_cluster(two)
+            await asyncio.sleep(5)
+            pause_cluster(two, None)
+            await asyncio.sleep(4)
+            assert Lingers.runs == ["begun"], "it hasn't ended yet"
+            await asyncio.sleep(4)
+            assert Lingers.runs == ["begun", "ended", "begun"]
+            pause_cluster(two)
+            await asyncio.sleep(60)
+            assert Lingers.runs == ["begun", "ended"] * 2, "a paused one isn't run again"
+            pause_cluster(two, None)
+            await daemon.settled()
+            pause_cluster(two)
+            await daemon.settled()
+        assert Lingers.runs == ["begun", "ended"] * 3, "the daemon's end awaits the one that was paused before"
+        logged = capsys.readouterr().err
+        assert logged.count("raised an exception while it was stopped") == (3 if fails else 0)
+
+    play(scenario)
+
+
 # -- one syncer ------------------------------------------------------------------------------------
 
 

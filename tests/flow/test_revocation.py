@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 from custom_scene import there
 from harness import HOME, Daemon, Tenant, Two, play, serving, until, writes
+from patrol_scene import in_step, scanned
 from test_pause import annotate, pause_cluster
 
 from kube_envtest import Rule
-from syncer.api import Obj
+from syncer.api import Key, Obj, SyncRequest
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
+from syncer.engine.reconcile.controller import BoundSyncer
+from syncer.engine.reconcile.plan import Plan
+from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.testing.merge import merged
 from syncer.testing.objects import endpointslice, namespace, pod, service
 
@@ -221,6 +225,32 @@ def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
             await daemon.settled()
             end(two)
             assert await until(lambda: addresses(two) == [OTHER]) < 1
+
+    play(scenario)
+
+
+def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    decided: list[Key] = []
+    scan = Reconciler.scan
+
+    def counted(reconciler: Reconciler, controller: BoundSyncer, request: SyncRequest) -> Plan:
+        decided.append(request.key)
+        return scan(reconciler, controller, request)
+
+    async def scenario() -> None:
+        given(two)
+        async with in_step(two) as daemon:
+            await led(two, daemon)
+            refused = two.host.faults.add(Rule(verb="patch", resource="endpointslices", status=500))
+            end(two)
+            await until(lambda: daemon.requests("endpointslices"))
+            with monkeypatch.context() as patch:
+                patch.setattr(Reconciler, "scan", counted)
+                found = await scanned(daemon, "endpointslices", fresh=False)
+            assert [finding.drift.revokes for finding in found.findings] == [True]
+            assert decided == [Key(HERE, "db-1")] * 3, "for the scan, after the grace period, and after the repair"
+            two.host.faults.remove(refused)
+            assert await until(lambda: addresses(two) == [OTHER]) < 200
 
     play(scenario)
 

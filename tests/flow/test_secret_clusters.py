@@ -10,14 +10,13 @@ from noise import noise
 from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
-from syncer.api import ConfigError, Obj, Refused
+from syncer.api import Obj, Refused
 from syncer.clusters import connection
 from syncer.daemon.fleet import fleet_memory, secret_clusters
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _degraded, _refused, _unlisted, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters
 from syncer.daemon.process import Process
-from syncer.daemon.runner import run
 from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
@@ -265,15 +264,6 @@ def test_daemon_without_any_virtual_cluster_waits_and_is_well(world: Secrets) ->
             assert selection(process).pairs == []
             with pytest.raises(Refused, match="no virtual cluster 'shop'; it serves none at present"):
                 selection(process, cluster="shop")
-
-    play(scenario)
-
-
-@pytest.mark.parametrize(("once", "dry_run"), [(True, False), (False, True)])
-def test_run_that_ends_refuses_clusters_from_secrets(*, once: bool, dry_run: bool) -> None:
-    async def scenario() -> None:
-        with pytest.raises(ConfigError, match=r"virtualClusterSecrets: is only for a daemon that goes on.*List the"):
-            await run(configured(), once=once, dry_run=dry_run)
 
     play(scenario)
 

@@ -33,7 +33,7 @@ def pause(two: Two, value: str) -> None:
     two.virtual.put(merged(note, {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}))
 
 
-def test_status_has_the_standing_of_each_syncer_and_counts_its_objects(two: Two) -> None:
+def test_status_has_the_state_of_each_syncer_and_counts_its_objects(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(service("s"))
         two.virtual.put(configmap("x"))
@@ -41,7 +41,7 @@ def test_status_has_the_standing_of_each_syncer_and_counts_its_objects(two: Two)
         async with two.daemon([Maps, Widgets, *built_in("services", "nodes")]) as daemon:
             await daemon.settled()
             found = await status(daemon)
-            assert {name: row["standing"] for name, row in found.items()} == {
+            assert {name: row["state"] for name, row in found.items()} == {
                 "maps": "ready",
                 "nodes": "ready",
                 "services": "ready",
@@ -64,15 +64,16 @@ def test_status_lists_paused_syncers_and_unknown_names_in_a_pause(two: Two) -> N
             pause(two, "maps,map")
             await daemon.settled()
             found = await status(daemon)
-            assert {name: row["standing"] for name, row in found.items()} == {
+            assert {name: row["state"] for name, row in found.items()} == {
                 "map": "unknown",
                 "maps": "paused",
                 "services": "ready",
             }
             assert found["maps"]["paused"] == found["maps"]["mapped"] + 1, "the note came while it was paused"
+            assert found["maps"]["reason"].startswith("paused: take maps out of the annotation vsyncer.dev/paused of ")
             pause(two, "true")
             await daemon.settled()
-            assert {row["standing"] for row in (await status(daemon)).values()} == {"paused"}
+            assert {row["state"] for row in (await status(daemon)).values()} == {"paused"}
 
     play(scenario)
 
@@ -83,9 +84,9 @@ def test_status_has_the_reason_of_a_degraded_syncer(two: Two) -> None:
         async with two.daemon([Maps, *built_in("services")]) as daemon:
             await daemon.settled()
             found = await status(daemon)
-            assert found["services"]["standing"] == "degraded"
+            assert found["services"]["state"] == "degraded"
             assert "services" in found["services"]["reason"]
-            assert found["maps"]["standing"] == "ready"
+            assert found["maps"]["state"] == "ready"
 
     play(scenario)
 

@@ -170,6 +170,23 @@ def test_shown_objects_of_the_host_are_uninstalled_without_the_tenants_own(two: 
     play(scenario)
 
 
+def test_published_services_are_uninstalled_without_those_of_the_host(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(namespace("infra"))
+        two.host.put(service("own", namespace="infra"))
+        two.virtual.put(service("x"))
+        options = {"enabled": True, "namespaces": ["infra"], "mappings": {"byName": {f"{NAMESPACE}/x": "infra/shop-x"}}}
+        given = configured_sections({"toHost": {"publishedServices": options}}, "services", "published-services")
+        slices = str(ENDPOINT_SLICES)
+        await worked(two, given, lambda: two.host.get(slices, "infra/shop-x"))
+        report = await uninstalled(two, given)
+        assert (report.problems, report.left, report.done) == ([], {}, True)
+        assert [kind for kind in ("services", slices) if two.host.get(kind, "infra/shop-x")] == []
+        assert two.host.get("services", "infra/own")
+
+    play(scenario)
+
+
 def test_paused_objects_are_uninstalled_too(two: Two) -> None:
     async def scenario() -> None:
         given = only(two, "configmaps")

@@ -209,7 +209,7 @@ def test_virtual_kubeconfig_is_not_read_for_the_host_side_alone(two: Two, monkey
 
     async def scenario() -> None:
         given = config()
-        async with connecting.connected(given, given.cluster(), host_alone=True) as found:
+        async with connecting.connected(given, None) as found:
             assert list(found) == [Side.HOST]
 
     monkeypatch.setattr(connecting, "_connect", connect)

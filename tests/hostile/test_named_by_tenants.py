@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import yaml
 from hostile_scene import CLUSTER, DAEMON, HOME, NAMESPACE, HostileScene, eventually
+from sampled import SAMPLES
 
 from kube_envtest import Rule
-from syncer.api import Key, Obj, Resource
-from syncer.resources.kinds import SECRETS
+from syncer.api import Key, Obj, Resource, Side
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, SECRETS, VOLUME_SNAPSHOTS
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, crd, pod, pod_mounting, secret, serviceaccount
 
@@ -112,6 +113,39 @@ def test_certificate_is_signed_by_no_issuer_of_the_hosts(hostile: HostileScene) 
     own = hostile.tenant.put(build(issuers, "ca", namespace=NAMESPACE, spec={"selfSigned": {}}))
     assert hostile.copied(own)["spec"] == {"selfSigned": {}}
     assert hostile.copied(thief)["spec"]["issuerRef"]["name"] == host_key.name
+
+
+CLAIM: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+@pytest.mark.parametrize("kind", [VOLUME_SNAPSHOTS, PERSISTENT_VOLUME_CLAIMS], ids=lambda kind: str(kind.kind))
+def test_claim_and_snapshot_take_no_data_of_the_hosts(hostile: HostileScene, kind: Resource) -> None:
+    """The host's own claim or snapshot is where the copy of the tenant's would be."""
+    sample = SAMPLES["volumesnapshots"]
+    hostile.tenant.put(sample.definition(Side.VIRTUAL))
+    hostile.operator.put(sample.definition(Side.HOST))
+    hostile.start(sync={"toHost": {"volumeSnapshots": {"enabled": True}}})
+    host_key = hostile.names.to_host(kind, Key(NAMESPACE, "bank"))
+    eventually(lambda: hostile.operator.get("namespaces", host_key.namespace), "the host namespace is there")
+    spec = CLAIM if kind is PERSISTENT_VOLUME_CLAIMS else {"source": {"persistentVolumeClaimName": "bank"}}
+    theirs = hostile.operator.put(build(kind, host_key.name, namespace=host_key.namespace, spec=spec))
+
+    source = {"kind": kind.kind, "name": "bank", **({"apiGroup": kind.group} if kind.group else {})}
+    thief = hostile.tenant.put(build(PERSISTENT_VOLUME_CLAIMS, "thief", spec={**CLAIM, "dataSource": source}))
+    thieves = [thief]
+    if kind is PERSISTENT_VOLUME_CLAIMS:
+        spec = {"source": {"persistentVolumeClaimName": "bank"}}
+        thieves.append(hostile.tenant.put(build(VOLUME_SNAPSHOTS, "thief", spec=spec)))
+    hostile.serves_others()
+    hostile.quiet()
+    assert [hostile.copy(each) for each in thieves] == [None] * len(thieves)
+
+    hostile.operator.delete(str(kind), f"{theirs['metadata']['namespace']}/{theirs['metadata']['name']}")
+    spec = CLAIM if kind is PERSISTENT_VOLUME_CLAIMS else {"source": {"persistentVolumeClaimName": "own"}}
+    hostile.tenant.put(build(PERSISTENT_VOLUME_CLAIMS, "own", spec=CLAIM))
+    hostile.copied(hostile.tenant.put(build(kind, "bank", spec=spec)))
+    for each in thieves:
+        hostile.copied(each)
 
 
 @pytest.mark.translators("single-namespace", "vcluster-compat", reason="the others refuse this configuration")

@@ -83,6 +83,7 @@ class Replica(Process):
             for each in self._container["env"]
         }
         pages = {"METRICS": f"127.0.0.1:{self.port}", "HEALTH": f"127.0.0.1:{self.health}"}
+        pages["PAGE"] = "127.0.0.1:0"
         own = {f"SYNCER_{name}_ADDRESS": address for name, address in pages.items()}
         own |= {"SYNCER_HOST_KUBECONFIG": str(self._host_kubeconfig), "POD_NAME": self.name}
         if (plugins := self.folder / "plugins").exists():

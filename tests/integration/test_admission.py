@@ -25,6 +25,7 @@ CONFIG = {
     "virtual": {"kubeconfig": "virtual"},
     "leaderElection": {"enabled": True},
     "names": {"translator": "per-namespace", "namespaces": ["payments"]},
+    "sync": {"toHost": {"publishedServices": {"enabled": True, "namespaces": ["published"]}}},
 }
 #: Rights that the daemon never asks for, but that somebody may have given it.
 BROAD = {
@@ -91,7 +92,7 @@ def policed(programs: Programs, folder: Path, config: Any) -> Iterator[ControlPl
     with_user = ControlPlane("admission", programs=programs)
     with_user.add_user(USER)
     with with_user as plane:
-        for name in ("vc-ns", "payments", "others"):
+        for name in ("vc-ns", "payments", "others", "published"):
             put(plane, namespace(name))
         put(plane, namespace("shop-x-vc-x-vc-ns", **OURS))
         for each in printed(folder, "--side", "host", config=config) + printed(folder, "--admission", config=config):
@@ -105,8 +106,12 @@ def policed(programs: Programs, folder: Path, config: Any) -> Iterator[ControlPl
 
 
 CONFIG_MAPS = "/api/v1/namespaces/{}/configmaps"
+SERVICES = "/api/v1/namespaces/{}/services"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 RED = {"data": {"color": "red"}}
+HEADLESS = {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}}
+SLICE = {"addressType": "IPv4", "endpoints": []}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +126,8 @@ RED = {"data": {"color": "red"}}
         ("PATCH", "/api/v1/namespaces/shop-x-vc-x-vc-ns", {"metadata": {"labels": {"team": "a"}}}),
         ("PATCH", "/api/v1/namespaces/shop-x-vc-x-vc-ns", {"metadata": {"labels": {ENFORCE: "baseline"}}}),
         ("DELETE", "/api/v1/namespaces/shop-x-vc-x-vc-ns", None),
+        ("POST", SERVICES.format("published"), {**named("a", **OURS), **HEADLESS}),
+        ("POST", SLICES.format("published"), {**named("a", **OURS), **SLICE}),
         ("POST", LEASES.format("vc-ns"), named("vsyncer-vc")),
     ],
 )
@@ -165,6 +172,9 @@ ONLY_HERE = "the syncer writes only into host namespaces with its mark, or that 
         ("POST", CONFIG_MAPS.format("others"), named("a", **OURS), ONLY_HERE),
         ("POST", CONFIG_MAPS.format("vc-ns"), named("a", **OURS), ONLY_HERE),
         ("POST", CONFIG_MAPS.format("kube-system"), named("a", **OURS), ONLY_HERE),
+        ("POST", CONFIG_MAPS.format("published"), named("a", **OURS), ONLY_HERE),
+        ("POST", SERVICES.format("published"), {**named("a"), **HEADLESS}, ONLY_OURS),
+        ("POST", SERVICES.format("others"), {**named("a", **OURS), **HEADLESS}, ONLY_HERE),
         ("PATCH", CONFIG_MAPS.format("others") + "/ours", RED, ONLY_HERE),
         ("PATCH", CONFIG_MAPS.format("shop-x-vc-x-vc-ns") + "/theirs", {"metadata": OURS}, ONLY_OURS),
         ("PATCH", CONFIG_MAPS.format("shop-x-vc-x-vc-ns") + "/ours", {"metadata": {"labels": {MARK: None}}}, ONLY_OURS),

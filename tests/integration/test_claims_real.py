@@ -10,7 +10,7 @@ import pytest
 from api import eventually
 from scene import Scene
 
-from syncer.api import Invalid, Key, Obj, dig
+from syncer.api import Invalid, Key, Obj, dig, uid_of
 from syncer.resources.kinds import INGRESS_CLASSES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES
 from syncer.testing.objects import build, ingress
 
@@ -96,6 +96,32 @@ def test_claim_that_lost_its_volume_gets_an_event(selecting: Scene) -> None:
     selecting.host.delete(KIND, host_key)
     selecting.host.patch(KIND, host_key, {"metadata": {"finalizers": None}})
     eventually(lambda: event_reasons(selecting, ns, "data") == ["HostCopyDeleted"], "the tenant reads it")
+
+
+def test_volume_of_a_bound_claim_appears_and_goes_with_it(selecting: Scene) -> None:
+    """The virtual control plane protects volumes: it holds a deleted one until that is released."""
+    ns = selecting.namespace()
+    key = bound(selecting, ns)
+    volume = Key("", f"pv-{selecting.name}")
+
+    def phase() -> str:
+        return str(dig(selecting.virtual.get("PersistentVolume", volume) or {}, "status.phase"))
+
+    eventually(lambda: phase() == "Bound", "the volume appears")
+    found = selecting.virtual.get("PersistentVolume", volume)
+    assert found
+    assert found["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+    assert dig(found, "spec.claimRef.uid") == uid_of(selecting.virtual.get(KIND, key) or {})
+    changed = {"spec": {"persistentVolumeReclaimPolicy": "Retain", "capacity": {"storage": "9Gi"}}}
+    selecting.virtual.patch("PersistentVolume", volume, changed)
+
+    def is_as_before() -> bool:
+        now = selecting.virtual.get("PersistentVolume", volume) or {}
+        return (dig(now, "spec.persistentVolumeReclaimPolicy"), dig(now, "spec.capacity.storage")) == ("Delete", "1Gi")
+
+    eventually(is_as_before, "the change is undone")
+    selecting.virtual.delete(KIND, key)
+    eventually(lambda: selecting.virtual.get("PersistentVolume", volume) is None, "it goes with the claim")
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -115,7 +115,7 @@ def test_fleet_on_real_clusters(tmp_path: Path) -> None:
     status, output = run.end()
     assert status == 0, output
     for line in (
-        r"   tenant-2 +served +true +10 +10 ",
+        r"   tenant-2 +served +true +11 +11 ",
         r"   Ready after [\d.]+ s\.",
         r"   tenant-1 +silent .* the virtual cluster does not answer",
         r"   Its pods go on: 2 on the host\.",

@@ -12,10 +12,10 @@ from sampled import registry
 
 from syncer.api import Obj, Refused, Resource, dig, path_steps
 from syncer.resources.classes import HostClass
-from syncer.resources.kinds import INGRESSES, PERSISTENT_VOLUME_CLAIMS, PODS
+from syncer.resources.kinds import INGRESSES, PERSISTENT_VOLUME_CLAIMS, PODS, VOLUME_SNAPSHOTS
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import build
+from syncer.testing.objects import build, host_copy
 
 NAMES = ("basic", "fast", "of-the-host")
 #: More than the requests that any change takes.
@@ -33,6 +33,8 @@ class Field:
     #: True: the host gives a default class to objects that name none.
     has_default: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: What else there is on the host.
+    beside: tuple[Obj, ...] = ()
 
     @property
     def row(self) -> ClassRow:
@@ -42,6 +44,7 @@ class Field:
     def config(self) -> dict[str, Any]:
         """Return a configuration in which a selector chooses the classes."""
         kind = {"Pod": "pods", "Ingress": "ingresses", "PersistentVolumeClaim": "persistentVolumeClaims"}
+        kind["VolumeSnapshot"] = "volumeSnapshots"
         off = {"serviceAccounts": {"enabled": False}, "podTokens": {"enabled": False}}
         down = merged(off, {kind[self.resource.kind]: {"enabled": True, **self.options}})
         classes = {"enabled": True, "selector": {"matchLabels": {"tenants": "yes"}}}
@@ -62,6 +65,8 @@ class Field:
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 POD = {"containers": [{"name": "app", "image": "i:1"}]}
 RULES = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
+#: By the driver of the classes of all rows.
+PROVIDED = {"volume.kubernetes.io/storage-provisioner": "disk.example.org"}
 BETA = "volume.beta.kubernetes.io/storage-class"
 FIELDS = (
     Field(PERSISTENT_VOLUME_CLAIMS, "spec.storageClassName", "storageClasses", CLAIM, has_default=True),
@@ -76,6 +81,14 @@ FIELDS = (
     Field(PERSISTENT_VOLUME_CLAIMS, "spec.volumeAttributesClassName", "volumeAttributesClasses", CLAIM),
     Field(INGRESSES, "spec.ingressClassName", "ingressClasses", RULES, has_default=True),
     Field(INGRESSES, "/metadata/annotations/kubernetes.io~1ingress.class", "ingressClasses", RULES, has_default=True),
+    Field(
+        VOLUME_SNAPSHOTS,
+        "spec.volumeSnapshotClassName",
+        "volumeSnapshotClasses",
+        {"source": {"persistentVolumeClaimName": "data"}},
+        has_default=True,
+        beside=(host_copy(build(PERSISTENT_VOLUME_CLAIMS, "data"), metadata={"annotations": PROVIDED}),),
+    ),
     Field(PODS, "spec.runtimeClassName", "runtimeClasses", POD),
     Field(PODS, "spec.priorityClassName", "priorityClasses", POD),
 )
@@ -83,6 +96,7 @@ DEFAULTS = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
     "ingressclass.kubernetes.io/is-default-class",
+    "snapshot.storage.kubernetes.io/is-default-class",
 )
 
 #: The classes of the host by name: whether one appears, and the annotation that makes it the default.
@@ -122,7 +136,7 @@ def test_name_of_a_class_is_copied_only_while_it_appears(named: Field, steps: li
     before: str | None = None
     for name, classes in steps:
         world.gone(host=there)
-        there = on_host(named.row, classes)
+        there = [*on_host(named.row, classes), *named.beside]
         known = world.virtual(named.resource.kind, "shop/web")
         status = (known or {}).get("status")
         world.given(virtual=[{**named.naming(name), **({"status": status} if status else {})}], host=there)
@@ -142,7 +156,7 @@ def test_name_of_a_class_is_copied_only_while_it_appears(named: Field, steps: li
 def test_host_chooses_no_class_for_a_copy(named: Field, name: str | None, classes: dict[str, tuple[bool, str]]) -> None:
     """Where the host would give a copy its default class, the copy names one."""
     syncer, world = named.resource.plural, World(config=named.config())
-    world.given(virtual=[named.naming(name)], host=on_host(named.row, classes))
+    world.given(virtual=[named.naming(name)], host=[*on_host(named.row, classes), *named.beside])
     settled(world, syncer)
     copy = world.copy_of(syncer, "shop/web")
     if copy is not None and named.has_default:

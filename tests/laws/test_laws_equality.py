@@ -13,7 +13,7 @@ from syncer.api import Config, Key, Mirror, Obj, Resource, Settings, Side, SyncR
 from syncer.api.decision import Warned
 from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair
-from syncer.engine.reconcile.plan import PostponedFields
+from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields, ServerAnswer
 from syncer.names import SingleNamespace
 from syncer.testing import ApiServer
 from syncer.testing.objects import crd, namespace
@@ -140,11 +140,12 @@ class Copies:
             has_status=lambda side, resource: True,
         )
 
-    def wrote(self, side: Side, verb: str) -> None:
-        """Take note of no call that did something."""
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        if not answer.changed:
+            self.wrote_nothing += 1
 
-    def futile(self, side: Side) -> None:
-        self.wrote_nothing += 1
+    def replaced(self) -> None:
+        raise AssertionError("a write was refused")
 
     def postponed(self, postponed: PostponedFields) -> None:
         raise AssertionError(postponed.reason)

@@ -37,7 +37,16 @@ from syncer.resources.kinds import (
 from syncer.resources.namespaces import NAME
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import build, configmap, endpointslice, ingress, namespace, service, serviceaccount
+from syncer.testing.objects import (
+    build,
+    configmap,
+    endpointslice,
+    host_copy,
+    ingress,
+    namespace,
+    service,
+    serviceaccount,
+)
 
 PAUSED = "vsyncer.dev/paused"
 MANY = {f"note-{number}": "" for number in range(MOST_KEYS + 1)}
@@ -62,6 +71,8 @@ class Grant:
     host: Sequence[Obj] = ()
     #: The kind of the operator's object beside a copy that limits the tenant.
     beside: Resource | None = None
+    #: The key of the copy, where the strict rules put it nowhere.
+    place: Key | None = None
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration with options of the kind; `fromHost` is the section of that name."""
@@ -115,6 +126,7 @@ _ENDPOINTS = [{"addresses": ["192.0.2.1"]}, {"addresses": ["198.51.100.1"]}]
 _ROLE = "eks.amazonaws.com/role-arn"
 _BALANCED = {"type": "LoadBalancer", "ports": [{"port": 80}]}
 _CLASS = build(INGRESS_CLASSES, "internal-admin", spec={"controller": "example.org/a"})
+_TAKES_TIER = {"metadata": {"labels": {"allow": ["tier"]}}}
 _SELECTED = {"enabled": True, "selector": {"matchLabels": {"tenants": "yes"}}}
 
 GRANTS = {
@@ -238,6 +250,17 @@ GRANTS = {
         _of("spec.externalName", None),
         {},
     ),
+    "names of services on the host": Grant(
+        "published-services",
+        "publishedServices",
+        service("db"),
+        {"namespaces": ["infra"], "mappings": {"byName": {"shop/*": "infra/shop-*"}}, **_TAKES_TIER},
+        {"namespaces": ["infra"], "mappings": {"byName": {"shop/other": "infra/shop-db"}}, **_TAKES_TIER},
+        lambda copy: copy,
+        {},
+        host=[host_copy(service("db"), spec={"clusterIP": "10.96.0.7", "ports": [{"port": 80}]})],
+        place=Key("infra", "shop-db"),
+    ),
     "annotations of services": Grant(
         "services",
         "services",
@@ -318,7 +341,17 @@ class Frozen:
         assert self.excess(), "the generous rules allow it"
 
     def copy(self) -> Obj | None:
+        if self.grant.place is not None:
+            return self.world.host(self.obj["kind"], self.grant.place)
         return self.world.copy_of(self.grant.syncer, self.key)
+
+    def settle(self) -> Sequence[object]:
+        """Reconcile the request of the copy until nothing is left to write. Return the API requests."""
+        place = self.grant.place
+        syncer = self.world.syncer(self.grant.syncer)
+        if place == syncer.host_key(self.world.settings, self.key):
+            place = None
+        return self.world.settle(self.grant.syncer, self.key, host_key=place)
 
     def excess(self) -> Any:
         """Return the part that the strict rules don't allow; none if there is no copy."""
@@ -371,7 +404,7 @@ FREEZES: Mapping[str, Callable[[Frozen], object]] = {
 def rounds(frozen: Frozen) -> None:
     """Reconcile as a patrol does, until nothing more is written."""
     with suppress(Refused):
-        frozen.world.settle(frozen.grant.syncer, frozen.key)
+        frozen.settle()
 
 
 @pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES)
@@ -400,10 +433,10 @@ def test_no_object_that_a_narrowed_selector_leaves_out_keeps_its_copy(
 def test_nothing_is_revoked_while_the_rules_stay(grant: Grant) -> None:
     frozen = Frozen(grant, {})
     frozen.now(grant.options(grant.generous))
-    assert frozen.world.settle(grant.syncer, frozen.key) == []
+    assert frozen.settle() == []
     FREEZES["pauses it"](frozen)
     frozen.now(grant.options(grant.generous))
-    assert frozen.world.settle(grant.syncer, frozen.key) == []
+    assert frozen.settle() == []
 
 
 @pytest.mark.parametrize("grant", GRANTS.values(), ids=GRANTS)

@@ -40,10 +40,10 @@ def end_of(two: Two) -> End:
         for identity, obj in objects.items()
         if not _is_own_event(obj)
     }
-    return {**found, "Services with the address of their original": _alike(objects)}
+    return {**found, "Services with the address of their original": _same_addresses(objects)}
 
 
-def _alike(objects: Mapping[str, Obj]) -> Any:
+def _same_addresses(objects: Mapping[str, Obj]) -> Any:
     """Return the copies of Services that have the ClusterIP of their original."""
     alike = {}
     for identity, obj in objects.items():

@@ -27,7 +27,7 @@ from syncer.daemon.process import Process
 #: Virtual clusters: the script's own, and others. The first three are in a shard each, and ann leads that of red.
 NAMES = (CLUSTER, "red", "blue", "green", "white")
 #: Workloads whose copies have one place for all virtual clusters, so that whoever is first has it.
-CONTESTED = frozenset({"tenant-crds"})
+CONTESTED = frozenset({"published-services", "tenant-crds"})
 #: Shards.
 SHARDS = 3
 #: Seconds between two steps of a script, and for which a replica is lost: longer than its Lease.
@@ -124,7 +124,7 @@ class _Run:
         self.safety = [Safety(each, workload, Traffic(), {*names} - {each.cluster}) for each in self.stages]
         self._cast = cast
         #: The virtual cluster of each uid.
-        self._homes: dict[str, str] = {}
+        self._clusters: dict[str, str] = {}
         self._replicas: list[_Replica] = []
 
     def met(self, server: Any, request: HttpRequest) -> Lost | None:
@@ -139,7 +139,7 @@ class _Run:
         await self._all(*self.workload.given)
         for stage, safety in zip(self.stages, self.safety, strict=True):
             safety.start()
-            stage.virtual.follow(self._following(stage.cluster))
+            stage.virtual.follow(self._on_virtual(stage.cluster))
             Reactions(stage, self.workload.reactions if stage is self.stages[0] else ()).start()
         self.host.follow(self._on_host)
         served = [(_named(self.workload.config, stage.cluster), stage.virtual) for stage in self.stages]
@@ -183,25 +183,24 @@ class _Run:
 
     # -- what must hold at each write --------------------------------------------------------------
 
-    def _following(self, cluster: str) -> Any:
+    def _on_virtual(self, cluster: str) -> Any:
         def changed(change: Change) -> None:
-            self._homes[uid_of(change.obj)] = cluster
-            self._led(change, cluster)
+            self._clusters[uid_of(change.obj)] = cluster
+            self._check_leader(change, cluster)
 
         return changed
 
     def _on_host(self, change: Change) -> None:
         if not change.user.startswith(OURS) or change.resource.startswith(("leases", "events")):
             return
-        cluster, uid = (
-            cluster_of(change.before or change.obj),
-            annotations_of(change.obj).get("vsyncer.dev/virtual-uid"),
-        )
-        self._led(change, cluster)
-        if uid and self._homes.get(uid, cluster) != cluster:
-            self.problems.append(f"{_described(change)} is of {self._homes[uid]}, and bears the mark of {cluster}")
+        cluster = cluster_of(change.before or change.obj)
+        uid = annotations_of(change.obj).get("vsyncer.dev/virtual-uid")
+        self._check_leader(change, cluster)
+        if uid and self._clusters.get(uid, cluster) != cluster:
+            self.problems.append(f"{_described(change)} is of {self._clusters[uid]}, and has the mark of {cluster}")
 
-    def _led(self, change: Change, cluster: str) -> None:
+    def _check_leader(self, change: Change, cluster: str) -> None:
+        """Check that a user that writes holds the Lease of the virtual cluster."""
         if not change.user.startswith(OURS) or change.resource.startswith("events"):
             return
         lease = self.host.get("leases.coordination.k8s.io", f"{SYSTEM}/{self._cast.lease(cluster)}")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from harness import CLUSTER, HOME, NAMESPACE
-from sampled import define
+from sampled import SAMPLES, define
 from sieve_workload import (
     Act,
     Stage,
@@ -29,8 +29,10 @@ from sieve_workload import (
 
 from syncer.api import Obj
 from syncer.names import PerNamespace
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
+    build,
     configmap,
     endpointslice,
     ingress,
@@ -230,6 +232,51 @@ def classes() -> Workload:
             both(*(drop_host(str(row.resource), "fast") for row in CLASSES)),
             both(*(on_host(row.named("fast")) for row in CLASSES)),
         ),
+        given=(lambda two: define(two.virtual, two.host, *(SAMPLES[row.syncer] for row in CLASSES)),),
+        shown=shown,
+    )
+
+
+def volumes() -> Workload:
+    """Stand-ins of the volumes of claims, of which one is lost and one made again."""
+    kind, volumes = "persistentvolumeclaims", "persistentvolumes"
+
+    def claim(name: str) -> Obj:
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        return build(PERSISTENT_VOLUME_CLAIMS, name, spec=spec)
+
+    def provide(two: Stage) -> None:
+        for each in two.host.objects(kind):
+            if not each["spec"].get("volumeName"):
+                status = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+                volume = f"pvc-{each['metadata']['uid']}"
+                two.host.put(merged(each, {"spec": {"volumeName": volume}, "status": status}))
+
+    def spoil(two: Stage) -> None:
+        for each in two.virtual.objects(volumes):
+            two.virtual.put(merged(each, {"spec": {"capacity": {"storage": "9Gi"}}, "status": {"phase": "Failed"}}))
+
+    def lose(two: Stage) -> None:
+        for each in two.virtual.objects(volumes):
+            two.virtual.delete(volumes, each["metadata"]["name"])
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        bound = [each["spec"].get("volumeName") for each in two.host.objects(kind)]
+        return virtual["metadata"]["name"] in bound
+
+    return Workload(
+        volumes,
+        configured(kind, volumes),
+        (
+            both(put(claim("x")), put(claim("y"))),
+            spoil,
+            lose,
+            drop(kind, "y"),
+            both(drop(kind, "x"), put(claim("x"))),
+            put(claim("y")),
+            both(drop(kind, "x"), drop(kind, "y")),
+        ),
+        reactions=(provide,),
         shown=shown,
     )
 
@@ -299,6 +346,51 @@ def listed_services() -> Workload:
             on_host(service("x", namespace="infra", spec={"clusterIP": "None"})),
         ),
         shown=shown,
+    )
+
+
+def published_services() -> Workload:
+    """A Service under a name on the host, with the endpoints of its copy."""
+    kind, host_key, slices = "services", "infra/p-x", "endpointslices.discovery.k8s.io"
+    options = {"enabled": True, "namespaces": ["infra"], "mappings": {"byName": {f"{NAMESPACE}/*": "infra/p-*"}}}
+
+    def provide(two: Stage) -> None:
+        """The host's controller makes the slice of each copy, with the labels of that."""
+        for each in two.host.objects(kind):
+            name, space = each["metadata"]["name"], each["metadata"]["namespace"]
+            if space != HOME:
+                continue
+            addresses = ("10.1.0.2", "10.1.0.3") if each["spec"].get("clusterIP") == "None" else ("10.1.0.1",)
+            of_copy = endpointslice(f"{name}-1", *addresses, service=name, namespace=HOME)
+            there = two.host.get(slices, f"{HOME}/{name}-1")
+            if there is None or there["endpoints"] != of_copy["endpoints"]:
+                two.host.put(merged(of_copy, {"metadata": {"labels": each["metadata"]["labels"]}}))
+
+    def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
+        is_slice = copy["kind"] == "EndpointSlice"
+        is_published = copy["metadata"]["namespace"] == "infra"
+        if is_published:
+            return not is_slice and two.host.get(kind, two.host_path("x")) is not None
+        return bool((original["spec"].get("clusterIP") == "None") == (copy["spec"].get("clusterIP") == "None"))
+
+    return Workload(
+        "published-services",
+        configured("services", "published-services", toHost={"publishedServices": options}),
+        (
+            put(service("x")),
+            edit_host(kind, host_key, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
+            edit(kind, "x", {"spec": {"ports": [{"name": "more", "port": 81}]}}),
+            edit_host(slices, host_key, {"endpoints": []}),
+            drop_host(slices, host_key),
+            drop_host(kind, host_key),
+            drop_copy(kind, "x"),
+            both(drop(kind, "x"), put(service("x", spec={"clusterIP": "None"}))),
+            drop(kind, "x"),
+            put(service("x", (83,))),
+        ),
+        given=(on_host(namespace("infra")),),
+        reactions=(provide,),
+        wanted=wanted,
     )
 
 

@@ -48,8 +48,10 @@ def workloads() -> Mapping[str, Workload]:
         sieve_kinds.services,
         sieve_kinds.addresses,
         sieve_kinds.classes,
+        sieve_kinds.volumes,
         sieve_kinds.listed,
         sieve_kinds.listed_services,
+        sieve_kinds.published_services,
         sieve_kinds.priorities,
         sieve_kinds.ingresses,
         sieve_kinds.serviceaccounts,
@@ -68,7 +70,8 @@ def workloads() -> Mapping[str, Workload]:
         sieve_custom.monitors,
     )
     found = [make() for make in makers]
-    known = {enabled.syncer.name for workload in found for enabled in workload.config.cluster().enabled()}
+    # A workload bears the name of the syncer that it is about, if it is about one.
+    known = {workload.name for workload in found}
     found += [sieve_kinds.sampled(sample) for name, sample in MADE.items() if name not in known]
     return {workload.name: workload for workload in found}
 

@@ -16,9 +16,19 @@ from syncer.api import Obj, Side, annotations_of, dig, is_deleting, labels_of, u
 PREFIX = "vsyncer.dev"
 
 #: Paths of a tenant's object that ours may write, besides its status.
-_UP = frozenset({("Pod", "nodeName"), ("Service", "ports"), ("Service", "clusterIP"), ("Service", "clusterIPs")})
+_UP = frozenset(
+    {
+        ("PersistentVolumeClaim", "volumeName"),
+        ("Pod", "nodeName"),
+        ("Service", "ports"),
+        ("Service", "clusterIP"),
+        ("Service", "clusterIPs"),
+    }
+)
 #: The mark on a virtual Service whose address is changed, which has the spec that it gets again.
 _ADDRESS = f"{PREFIX}/address"
+#: That on a virtual object whose copy isn't made again once the host has deleted it.
+_COPIED = f"{PREFIX}/copied"
 
 
 @dataclass(slots=True)
@@ -154,5 +164,6 @@ def _tenants_part(obj: Obj) -> Any:
         spec = {**noted, **{name: value for name, value in spec.items() if name not in ("type", "externalName")}}
     spec = {name: value for name, value in spec.items() if (obj["kind"], name) not in _UP}
     metadata = {part: dict(dig(obj, f"metadata.{part}") or {}) for part in ("labels", "annotations")}
-    metadata["annotations"].pop(_ADDRESS, None)
+    for mark in (_ADDRESS, _COPIED):
+        metadata["annotations"].pop(mark, None)
     return spec, obj.get("data"), metadata, dig(obj, "metadata.finalizers")

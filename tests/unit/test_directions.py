@@ -1,6 +1,7 @@
 """Directions: which one a syncer's roles imply, and which request a change belongs to."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
+    Refused,
     Resource,
     Settings,
     Side,
@@ -56,6 +58,18 @@ class Down(Mirror):
 
     def predicate(self, virtual: Obj) -> bool:
         return "data" in virtual
+
+
+class Elsewhere(Down):
+    """Goes down into a namespace that the operator names."""
+
+    name = "elsewhere"
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...]:
+        return ("infra",)
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        return Key("infra", key.name)
 
 
 class Up(Syncer, SyncFromHost):
@@ -246,7 +260,12 @@ FOREIGN = obj("vc-ns", HOST_KEY.name)
         (DownOrStand, FROM_HERE, FOREIGN, "fake_sync"),
         (UpOrStand, None, None, "fake_sync_up"),
         (UpOrStand, FROM_HERE, None, "fake_sync"),
-        (UpOrStand, obj(), None, "no host object appears as this one"),
+        (
+            UpOrStand,
+            obj(),
+            None,
+            "no host object appears as this one: there is none, or sync.toHost.up-or-stand leaves it out",
+        ),
         (UpOrStand, None, obj("vc-ns"), "it is there"),
         (UpOrStand, FROM_HERE, obj("vc-ns"), "it is there"),
     ],
@@ -263,6 +282,43 @@ def test_rights_and_sources_are_those_of_both_directions() -> None:
     assert set(both.sources()) == {*direction_of(Down()).sources(), *direction_of(Stand()).sources()}
     assert set(both.rights()) == {*direction_of(Down()).rights(), *direction_of(Stand()).rights()}
     assert Source(Side.VIRTUAL, MAPS) in direction_of(UpOrStand()).sources(), "a tenant's own may be in the way"
+
+
+def test_objects_in_namespaces_of_the_operators_are_watched_and_written_there_alone() -> None:
+    direction = direction_of(Elsewhere())
+    assert not direction.is_among_copies(SETTINGS)
+    places = {each.namespaces for each in direction.sources(SETTINGS) if each.side is Side.HOST}
+    assert places == {("infra",)}
+    assert {each.namespaces for each in direction.rights(SETTINGS) if each.side is Side.HOST} == {("infra",)}
+
+
+def test_objects_in_namespaces_of_the_operators_are_no_copies() -> None:
+    """Another syncer makes the copies of the kind, and a name in a copy leads to those."""
+    world = World([Down, Elsewhere]).given(virtual=[obj()])
+    for kind in (Down, Elsewhere):
+        world.settle(kind, KEY)
+    copy, other = world.host("ConfigMap", HOST_KEY), world.host("ConfigMap", Key("infra", KEY.name))
+    assert copy
+    assert other
+    for kind, own, of_another in ((Down, copy, other), (Elsewhere, other, copy)):
+        direction, ctx = direction_of(kind()), world.context(kind)
+        assert direction.is_real(ctx, own)
+        assert not direction.is_real(ctx, of_another)
+        assert world.settle(kind, KEY) == [], "in step, whatever the other one has made"
+    pair = world.pair
+    assert pair.controllers["down"].stands_for(MAPS)
+    assert not pair.controllers["elsewhere"].stands_for(MAPS)
+    [copied] = world.context(Elsewhere).copied_by("", "ConfigMap")
+    assert copied.host_key(KEY) == HOST_KEY
+
+
+def test_object_outside_of_the_operators_namespaces_is_not_written() -> None:
+    world = World([Elsewhere]).given(virtual=[obj()])
+    decision = world.decide(Elsewhere, KEY)
+    [write] = decision.writes
+    elsewhere = replace(write, obj=merged(write.obj, {"metadata": {"namespace": "vc-ns"}}))
+    with pytest.raises(Refused, match=r"isn't listed in sync\.toHost\.elsewhere"):
+        world.apply(replace(decision, writes=(elsewhere,)))
 
 
 ROLES = {"SyncDown", "SyncUp", "SyncFromHost", "FakeSyncUp"}

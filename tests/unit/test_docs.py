@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hack.planes import VIRTUAL_CONTROLLERS
+
 ROOT = Path(__file__).parents[2]
 _FOLDERS = ("charts", "docs", "examples", "hack", "plugins", "syncer", "tests")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in _FOLDERS for page in (ROOT / folder).rglob("*.md"))])
@@ -97,3 +99,13 @@ def test_threat_in_the_promises_has_a_test_that_exists(threat: str, cell: str) -
     for file, function in named:
         text = (ROOT / "tests" / file).read_text()
         assert f"def {function or 'test_'}" in text
+
+
+def test_controllers_that_must_be_off_are_those_of_the_chart() -> None:
+    page = (ROOT / "docs" / "operate" / "control-plane.md").read_text()
+    chart = (ROOT / "charts" / "virtual-cluster" / "templates" / "_control-plane.tpl").read_text()
+    assert f"--controllers='{VIRTUAL_CONTROLLERS}'" in page
+    assert f"\n{VIRTUAL_CONTROLLERS}\n" in chart
+    section = page.split("\n## Controllers that must be off\n")[1].split("\n## ")[0]
+    rows = "".join(line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `"))
+    assert {f"-{name}" for name in re.findall(r"`([\w-]+)`", rows)} == set(VIRTUAL_CONTROLLERS.split(",")[1:])

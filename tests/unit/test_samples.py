@@ -23,9 +23,11 @@ SPECIAL = {
     "host-services",
     "namespaces",
     "nodes",
+    "persistentvolumes",
     "pod-tokens",
     "pods",
     "public-crds",
+    "published-services",
     "tenant-crds",
     "tenant-priorityclasses",
 } | {row.syncer for row in ROWS}

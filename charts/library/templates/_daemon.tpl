@@ -22,6 +22,17 @@
 /etc/vsyncer/virtual
 {{- end -}}
 
+{{/* The address of the daemon's page by its values: in the pod alone, where port-forward reaches it; "0" is off. */}}
+{{- define "vsyncer.daemon.page" -}}
+{{- ternary "127.0.0.1:8082" "0" .page.enabled -}}
+{{- end -}}
+
+{{/* The port of the page by the daemon's configuration; empty if it is off. */}}
+{{- define "vsyncer.daemon.pagePort" -}}
+{{- $address := dig "page" "address" "0" . | toString -}}
+{{- if contains ":" $address -}}{{- last (splitList ":" $address) -}}{{- end -}}
+{{- end -}}
+
 {{- define "vsyncer.daemon.image" -}}
 {{- include "vsyncer.image" (dict "image" .values.image "tag" .root.Chart.AppVersion) -}}
 {{- end -}}

@@ -180,6 +180,12 @@
 {{- $items = concat $items (include "syncer.rbac.listed" (dict "resource" (lower $kind) "keys" $hosts) | fromJsonArray) -}}
 {{- end -}}
 {{- end -}}
+{{- $published := get $options "sync.toHost.publishedServices.namespaces" -}}
+{{- if and $published (get $options "sync.toHost.publishedServices.enabled") -}}
+{{- range list (list "" "services") (list "discovery.k8s.io" "endpointslices") -}}
+{{- $items = append $items (include "syncer.rbac.right" (list "host" (first .) (last .) true $published "get" "list" "watch" "create" "patch" "delete") | fromJson) -}}
+{{- end -}}
+{{- end -}}
 {{- $service := get $options "networking.apiServer.service" -}}
 {{- if and $service (get $options "sync.toHost.pods.enabled") -}}
 {{- $key := splitList "/" $service -}}
@@ -345,11 +351,12 @@
 {{- define "syncer.rbac.target" -}}
 {{- $name := .name -}}
 {{- $plural := first (splitList "." $name) -}}
-{{- $scope := (include "syncer.rbac.option" (dict "layers" .layers "path" (list "sync" "custom" $name "scope") "default" "") | fromJson).value -}}
-{{- $target := dict "group" (ternary "" (trimPrefix (printf "%s." $plural) $name) (eq $plural $name)) "plural" $plural "namespaced" (ne $scope "Cluster") -}}
+{{- $entry := include "syncer.rbac.entry" (dict "layers" .layers "name" $name) | fromJson -}}
+{{- $namespaced := and (ne $entry.scope "Cluster") (or (ne $entry.direction "fromHost") (not (empty $entry.namespaces))) -}}
+{{- $target := dict "group" (ternary "" (trimPrefix (printf "%s." $plural) $name) (eq $plural $name)) "plural" $plural "namespaced" $namespaced -}}
 {{- $options := .options -}}
 {{- range $section, $kind := .table.kinds -}}
-{{- if eq .kind $name -}}
+{{- if and (eq .kind $name) (not .madeFor) -}}
 {{- if and (hasPrefix "sync.toHost." $section) (not (get $options (printf "%s.enabled" $section))) -}}
 {{- fail (printf "sync.custom: related names %s, which isn't synced: set %s.enabled to true, or write %s" $name $section .plural) -}}
 {{- end -}}

@@ -13,6 +13,7 @@
   "names.translator": "single-namespace",
   "networking.apiServer.service": "",
   "sync.fake.nodes.enabled": true,
+  "sync.fake.persistentVolumes.enabled": true,
   "sync.fromHost.configMaps.enabled": false,
   "sync.fromHost.configMaps.mappings.byName": {},
   "sync.fromHost.customResourceDefinitions.allow": ["*"],
@@ -29,6 +30,7 @@
   "sync.fromHost.services.mappings.byName": {},
   "sync.fromHost.storageClasses.enabled": false,
   "sync.fromHost.volumeAttributesClasses.enabled": false,
+  "sync.fromHost.volumeSnapshotClasses.enabled": false,
   "sync.toHost.configMaps.enabled": true,
   "sync.toHost.configMaps.onHostDeletion": "recreate",
   "sync.toHost.customResourceDefinitions.enabled": false,
@@ -54,13 +56,17 @@
   "sync.toHost.pods.maxEphemeralContainers": 20,
   "sync.toHost.priorityClasses.enabled": false,
   "sync.toHost.priorityClasses.onHostDeletion": "recreate",
+  "sync.toHost.publishedServices.enabled": false,
+  "sync.toHost.publishedServices.namespaces": [],
   "sync.toHost.secrets.enabled": true,
   "sync.toHost.secrets.onHostDeletion": "recreate",
   "sync.toHost.serviceAccounts.enabled": true,
   "sync.toHost.serviceAccounts.onHostDeletion": "recreate",
   "sync.toHost.services.clusterIP": "auto",
   "sync.toHost.services.enabled": true,
-  "sync.toHost.services.onHostDeletion": "recreate"
+  "sync.toHost.services.onHostDeletion": "recreate",
+  "sync.toHost.volumeSnapshots.enabled": false,
+  "sync.toHost.volumeSnapshots.onHostDeletion": "report"
 },
 "fixed": [
   "single-namespace",
@@ -73,31 +79,35 @@
   "unchanged"
 ],
 "kinds": {
-  "sync.toHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.endpointSlices": {"kind": "EndpointSlice", "group": "discovery.k8s.io", "plural": "endpointslices", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.events": {"kind": "Event", "group": "", "plural": "events", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.nodes": {"kind": "Node", "group": "", "plural": "nodes", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.ingressClasses": {"kind": "IngressClass", "group": "networking.k8s.io", "plural": "ingressclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.ingresses": {"kind": "Ingress", "group": "networking.k8s.io", "plural": "ingresses", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": ["sync.toHost.secrets", "sync.toHost.services"]},
-  "sync.toHost.namespaces": {"kind": "Namespace", "group": "", "plural": "namespaces", "namespaced": false, "syncs": true, "translators": ["per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.networkPolicies": {"kind": "NetworkPolicy", "group": "networking.k8s.io", "plural": "networkpolicies", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.persistentVolumeClaims": {"kind": "PersistentVolumeClaim", "group": "", "plural": "persistentvolumeclaims", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.podTokens": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.podDisruptionBudgets": {"kind": "PodDisruptionBudget", "group": "policy", "plural": "poddisruptionbudgets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.pods": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.runtimeClasses": {"kind": "RuntimeClass", "group": "node.k8s.io", "plural": "runtimeclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.serviceAccounts": {"kind": "ServiceAccount", "group": "", "plural": "serviceaccounts", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.storageClasses": {"kind": "StorageClass", "group": "storage.k8s.io", "plural": "storageclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.toHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
-  "sync.fromHost.volumeAttributesClasses": {"kind": "VolumeAttributesClass", "group": "storage.k8s.io", "plural": "volumeattributesclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []}
+  "sync.toHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.endpointSlices": {"kind": "EndpointSlice", "group": "discovery.k8s.io", "plural": "endpointslices", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.events": {"kind": "Event", "group": "", "plural": "events", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.nodes": {"kind": "Node", "group": "", "plural": "nodes", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.ingressClasses": {"kind": "IngressClass", "group": "networking.k8s.io", "plural": "ingressclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.ingresses": {"kind": "Ingress", "group": "networking.k8s.io", "plural": "ingresses", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": ["sync.toHost.secrets", "sync.toHost.services"]},
+  "sync.toHost.namespaces": {"kind": "Namespace", "group": "", "plural": "namespaces", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.networkPolicies": {"kind": "NetworkPolicy", "group": "networking.k8s.io", "plural": "networkpolicies", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.persistentVolumeClaims": {"kind": "PersistentVolumeClaim", "group": "", "plural": "persistentvolumeclaims", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fake.persistentVolumes": {"kind": "PersistentVolume", "group": "", "plural": "persistentvolumes", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.podTokens": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.podDisruptionBudgets": {"kind": "PodDisruptionBudget", "group": "policy", "plural": "poddisruptionbudgets", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.pods": {"kind": "Pod", "group": "", "plural": "pods", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.publishedServices": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "madeFor": "published-services", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.runtimeClasses": {"kind": "RuntimeClass", "group": "node.k8s.io", "plural": "runtimeclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.serviceAccounts": {"kind": "ServiceAccount", "group": "", "plural": "serviceaccounts", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.storageClasses": {"kind": "StorageClass", "group": "storage.k8s.io", "plural": "storageclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.customResourceDefinitions": {"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "plural": "customresourcedefinitions", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.priorityClasses": {"kind": "PriorityClass", "group": "scheduling.k8s.io", "plural": "priorityclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.volumeAttributesClasses": {"kind": "VolumeAttributesClass", "group": "storage.k8s.io", "plural": "volumeattributesclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.volumeSnapshotClasses": {"kind": "VolumeSnapshotClass", "group": "snapshot.storage.k8s.io", "plural": "volumesnapshotclasses", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.toHost.volumeSnapshots": {"kind": "VolumeSnapshot", "group": "snapshot.storage.k8s.io", "plural": "volumesnapshots", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []}
 }
 }
 {{- end -}}
@@ -114,6 +124,7 @@
 - {"side": "virtual", "group": "networking.k8s.io", "resource": "networkpolicies", "namespaced": true, "names": [], "verbs": ["list", "watch"]}
 - {"side": "virtual", "group": "policy", "resource": "poddisruptionbudgets", "namespaced": true, "names": [], "verbs": ["list", "watch"]}
 - {"side": "virtual", "group": "resource.k8s.io", "resource": "resourceclaims", "namespaced": true, "names": [], "verbs": ["list", "watch"]}
+- {"side": "virtual", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshots", "namespaced": true, "names": [], "verbs": ["list", "watch"]}
 {{- if and (get . "kubelet.cadvisor") (get . "kubelet.enabled") }}
 - {"side": "host", "group": "", "resource": "nodes", "namespaced": false, "names": [], "verbs": ["get"]}
 - {"side": "host", "group": "", "resource": "nodes/metrics", "namespaced": false, "names": [], "verbs": ["get"]}
@@ -168,6 +179,10 @@
 - {"side": "virtual", "group": "", "resource": "nodes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
 - {"side": "virtual", "group": "", "resource": "pods", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
 {{- end }}
+{{- if get . "sync.fake.persistentVolumes.enabled" }}
+- {"side": "virtual", "group": "", "resource": "persistentvolumes", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+- {"side": "virtual", "group": "", "resource": "persistentvolumes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
+{{- end }}
 {{- if get . "sync.fromHost.configMaps.enabled" }}
 - {"side": "virtual", "group": "", "resource": "configmaps", "namespaced": true, "names": [], "verbs": ["delete", "patch"]}
 {{- end }}
@@ -212,6 +227,10 @@
 {{- if get . "sync.fromHost.volumeAttributesClasses.enabled" }}
 - {"side": "host", "group": "storage.k8s.io", "resource": "volumeattributesclasses", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
 - {"side": "virtual", "group": "storage.k8s.io", "resource": "volumeattributesclasses", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+{{- end }}
+{{- if get . "sync.fromHost.volumeSnapshotClasses.enabled" }}
+- {"side": "host", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshotclasses", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "virtual", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshotclasses", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 {{- end }}
 {{- if get . "sync.toHost.configMaps.enabled" }}
 - {"side": "host", "group": "", "resource": "configmaps", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
@@ -325,6 +344,11 @@
 - {"side": "host", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "namespaced": false, "names": [], "verbs": ["get"]}
 - {"side": "virtual", "group": "scheduling.k8s.io", "resource": "priorityclasses", "namespaced": false, "names": [], "verbs": ["delete"]}
 {{- end }}
+{{- if get . "sync.toHost.publishedServices.enabled" }}
+- {"side": "host", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "host", "group": "discovery.k8s.io", "resource": "endpointslices", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "virtual", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+{{- end }}
 {{- if get . "sync.toHost.secrets.enabled" }}
 - {"side": "host", "group": "", "resource": "secrets", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 - {"side": "virtual", "group": "", "resource": "secrets", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
@@ -356,5 +380,18 @@
 {{- end }}
 {{- if and (get . "sync.toHost.services.enabled") (not (has (get . "sync.toHost.services.onHostDeletion") (list "recreate" "report"))) }}
 - {"side": "virtual", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["delete"]}
+{{- end }}
+{{- if get . "sync.toHost.volumeSnapshots.enabled" }}
+- {"side": "host", "group": "", "resource": "persistentvolumeclaims", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "host", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshots", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+- {"side": "virtual", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshots", "namespaced": true, "names": [], "verbs": ["get"]}
+- {"side": "virtual", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshots/status", "namespaced": true, "names": [], "verbs": ["patch"]}
+{{- end }}
+{{- if and (get . "sync.toHost.volumeSnapshots.enabled") (not (has (get . "sync.toHost.volumeSnapshots.onHostDeletion") (list "recreate"))) }}
+- {"side": "virtual", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshots", "namespaced": true, "names": [], "verbs": ["patch"]}
+{{- end }}
+{{- if and (get . "sync.toHost.volumeSnapshots.enabled") (not (has (get . "sync.toHost.volumeSnapshots.onHostDeletion") (list "recreate" "report"))) }}
+- {"side": "host", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "namespaced": false, "names": [], "verbs": ["get"]}
+- {"side": "virtual", "group": "snapshot.storage.k8s.io", "resource": "volumesnapshots", "namespaced": true, "names": [], "verbs": ["delete"]}
 {{- end }}
 {{- end -}}

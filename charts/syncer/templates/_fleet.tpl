@@ -33,6 +33,7 @@
   "virtualClusterSecrets" .Values.fleet.virtualClusterSecrets
   "leaderElection" $election
   "control" (dict "socket" "/tmp/vsyncer.sock")
+  "page" (dict "address" (include "vsyncer.daemon.page" .Values))
 -}}
 {{- mergeOverwrite $known (deepCopy .Values.config) | toJson -}}
 {{- end -}}
@@ -51,7 +52,7 @@
 {{- dict
   "name" (include "vsyncer.fullname" .)
   "config" $config
-  "starting" (pick $config "control" "gracePeriod" "health" "host" "leaderElection" "log" "metrics" "workers")
+  "starting" (pick $config "control" "gracePeriod" "health" "host" "leaderElection" "log" "metrics" "page" "workers")
   "kubeconfigs" $listed.kubeconfigs
   "namespaces" (uniq $namespaces)
   "secretNamespaces" $secrets

@@ -42,6 +42,7 @@
   "kind" "SyncerConfig"
   "virtualClusters" (list .)
   "leaderElection" (dict "enabled" true "namespace" (default $.Release.Namespace .hostNamespace))
+  "page" (dict "address" (include "vsyncer.daemon.page" $.Values))
 -}}
 {{- $daemon := dict
   "name" (include "syncer.name" (dict "root" $ "serves" .name))

@@ -38,6 +38,7 @@
   "networking" (dict "apiServer" (dict "service" (printf "%s/%s" .Release.Namespace (include "vsyncer.fullname" .))))
   "kubelet" (dict "enabled" true)
   "leaderElection" (dict "enabled" true "namespace" .Release.Namespace)
+  "page" (dict "address" (include "vsyncer.daemon.page" .Values.syncer))
 -}}
 {{- if and .Values.workloads.networkPolicy.enabled (dig "sync" "toHost" "networkPolicies" "enabled" false $user) -}}
 {{- if not (dig "sync" "toHost" "networkPolicies" "allowedCIDRs" dict $user) -}}

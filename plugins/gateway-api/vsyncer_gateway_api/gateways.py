@@ -22,7 +22,6 @@ from syncer.api import (
     apply,
     copy_fields,
     dig,
-    host_names,
     is_deleting,
     key_of,
     labels_of,
@@ -70,8 +69,8 @@ def mappings_of(settings: Settings) -> Mappings:
 class GatewaySyncer(Syncer[GatewayConfig], SyncFromHost[GatewayConfig], Sync[GatewayConfig]):
     """The host owns them, and a tenant's changes are reverted.
 
-    What names objects of the host stays there: certificates, parameters and the namespaces from
-    which a listener takes routes.
+    What names objects of the host stays there: certificates, parameters, the namespaces from which
+    a listener takes routes, and the messages of conditions, whose reasons appear.
     """
 
     name = "gateways"
@@ -121,9 +120,27 @@ def _shown(ctx: Context[GatewayConfig], host: Obj, key: Key) -> Obj:
     spec = {"gatewayClassName": dig(host, "spec.gatewayClassName"), "listeners": listeners}
     shown = ctx.virtual_copy(host, key) | {"spec": spec}
     if "status" in host:
-        names = host_names(ctx, key, key_of(host))
-        shown["status"] = names.in_messages(host["status"])
+        shown["status"] = _status(host["status"])
     return shown
+
+
+def _status(host: Obj) -> Obj:
+    """Return a status without the messages of its conditions.
+
+    They name Secrets and other objects of the host, such as one that isn't found.
+    """
+    status = _without_messages(host)
+    if status.get("listeners"):
+        status["listeners"] = [_without_messages(each) for each in status["listeners"]]
+    return status
+
+
+def _without_messages(holder: Obj) -> Obj:
+    """Return an object whose conditions have no messages."""
+    conditions = holder.get("conditions")
+    if not conditions:
+        return {**holder}
+    return {**holder, "conditions": [{**each, "message": ""} for each in conditions]}
 
 
 def _listener(host: Obj) -> Obj:

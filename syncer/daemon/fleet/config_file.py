@@ -19,6 +19,7 @@ PROCESS = (
     "leader_election",
     "metrics",
     "health",
+    "page",
     "control",
     "log",
     "workers",

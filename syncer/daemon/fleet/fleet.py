@@ -207,7 +207,7 @@ class ServedFleet:
                 await _ends_before(_served(served, cluster), ended)
 
             if not moved.is_set():
-                raise OverBudget(self._memory.reason(memory.objects, cluster))
+                raise OverBudget(self._memory.reason(cluster))
         text = "kubeconfig now leads to another server or program; restarting the virtual cluster"
         log.warning(text, cluster=name)
 

@@ -106,8 +106,9 @@ class FleetMemory:
         if memory is not None:
             memory.limit(self.most(cluster))
 
-    def reason(self, objects: ByteBudget, cluster: VirtualCluster) -> str:
-        """Return why a virtual cluster has ended because of the memory of its objects."""
+    def reason(self, cluster: VirtualCluster) -> str:
+        """Return why a virtual cluster in it ends because of the memory of its objects."""
+        objects = self._joined[cluster.name].objects
         if objects.used > objects.most > 0:
             most = f"more than {objects.most >> 20} MB of the daemon's memory (maxMegabytes)"
             return f"its objects take {most}; delete some, or raise the limit"

@@ -1,24 +1,30 @@
-"""A virtual cluster by its name, from the Secrets of the host, for a command that works without the
-daemon.
+"""The virtual clusters that Secrets of the host name now, one by its name or all, for commands that
+work without the daemon.
 
-The command decides as the daemon does (:func:`.secret_clusters.chosen`), from the same Secrets: if
-those of an entry can't be listed, none is found, as one of them might have the name.
+They decide as the daemon does (:func:`.secret_clusters.chosen`), from the same Secrets: if
+those of an entry can't be listed, none is found, as one of them might have a name first.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from syncer.api.errors import ClusterError, ConfigError, Problem
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj
+from syncer.api.objects import Obj, Side
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ReplaceableLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.problems import guess
-from syncer.daemon.fleet.secret_clusters import RefusedSecrets, chosen, name_in, outline
-from syncer.daemon.start.connecting import SecretCluster, connect_host
+from syncer.daemon.fleet.secret_clusters import (
+    RefusedSecrets,
+    WantedCluster,
+    chosen,
+    name_in,
+    outline,
+)
+from syncer.daemon.start.connecting import SecretCluster, connect_host, connected
 from syncer.daemon.unserved import BEYOND
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.secret_providers import read_login
@@ -42,7 +48,11 @@ async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True)
     async with AsyncExitStack() as stack:
         host = connect_host(config, Metrics(version=VERSION), stack)
         mark = Marks(config.marks.prefix).cluster
-        found = [await _listed(host, entry, mark, name) for entry in entries]
+        try:
+            found = [await _listed(host, entry, mark) for entry in entries]
+        except CannotConnect as error:
+            why = f"virtual cluster {name} can't be looked for, as {error}"
+            raise CannotConnect(error.reason, why) from error
         taken, refused = chosen(config, config.clusters(), found)
         wanted = next((each for each in taken if each.cluster.name == name), None)
         if wanted is None:
@@ -51,12 +61,51 @@ async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True)
         if not login:
             return wanted.cluster
 
-        _, key = wanted.version
         try:
-            read = await read_login(host, wanted.secret, key=key, environ=os.environ)
+            return await _with_login(host, wanted)
         except CannotConnect as error:
             raise CannotConnect(error.reason, f"virtual cluster {name}: {error}") from error
-        return SecretCluster.of(wanted.cluster, ReplaceableLogin(read), None)
+
+
+async def secret_clusters(
+    config: SyncerConfig,
+) -> tuple[Sequence[VirtualCluster], Mapping[str, str]]:
+    """Return the virtual clusters of all Secrets, once the host answers.
+
+    Return also why others can't be served: by name, or by Secret if that is refused.
+
+    Raises:
+        CannotConnect: Secrets can't be listed.
+        SyncerError: The host can't be reached.
+    """
+    mark = Marks(config.marks.prefix).cluster
+    async with connected(config, None) as clients:
+        host = clients[Side.HOST]
+        found = [await _listed(host, entry, mark) for entry in config.virtual_cluster_secrets]
+        taken, refused = chosen(config, config.clusters(), found)
+        clusters = []
+        failed = {}
+        for each in taken:
+            try:
+                clusters.append(await _with_login(host, each))
+            except CannotConnect as error:
+                failed[each.cluster.name] = f"{error.reason}: {error}"
+
+    for (namespace, secret), why in refused.items():
+        named = f"Secrets in {namespace}" if secret == BEYOND else f"Secret {namespace}/{secret}"
+        failed[named] = why.message
+    return clusters, failed
+
+
+async def _with_login(host: SideClient, wanted: WantedCluster) -> SecretCluster:
+    """Return a virtual cluster with the login in its Secret.
+
+    Raises:
+        CannotConnect: The login can't be read, or is refused.
+    """
+    _, key = wanted.version
+    login = await read_login(host, wanted.secret, key=key, environ=os.environ)
+    return SecretCluster.of(wanted.cluster, ReplaceableLogin(login), None)
 
 
 def _must_not_be_refused(
@@ -84,7 +133,6 @@ async def _listed(
     host: SideClient,
     entry: VirtualClusterSecretsSection,
     mark: str,
-    name: str,
 ) -> Sequence[Obj]:
     """Return the outlines of the Secrets of an entry.
 
@@ -97,8 +145,7 @@ async def _listed(
         async for page in pages:
             outlines += [outline(mark, codec.decode(raw)) for raw in page.items]
     except ClusterError as error:
-        problem = f"the Secrets in {entry.namespace} can't be listed: {error}"
-        why = f"virtual cluster {name} can't be looked for, as {problem}"
+        why = f"the Secrets in {entry.namespace} can't be listed: {error}"
         raise CannotConnect(Reason.UNREADABLE, why) from error
     return outlines
 

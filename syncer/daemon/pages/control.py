@@ -1,5 +1,6 @@
 """Handlers of the control API, for an operator's commands."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -9,9 +10,9 @@ from syncer.api import selectors
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest
 from syncer.api.reasons import UNREADABLE, RequestState
-from syncer.daemon.pages.explain import explained, find, waiting_syncers
-from syncer.daemon.pages.listing import STATES, ListPage, ObjectFilter, page
-from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
+from syncer.daemon.pages.explain import explained, find, is_called, waiting_syncers
+from syncer.daemon.pages.listing import PAGE, STATES, ListPage, ObjectFilter, limit_of, page
+from syncer.daemon.pages.status import IN_STEP, clusters, failed, mapped, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
@@ -167,14 +168,17 @@ def _times(process: Process, since: float) -> dict[str, Any]:
     }
 
 
-def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
-    """Return the state and the counts of each syncer of these pairs."""
+def syncer_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+    """Return the state and the counts of each syncer of these pairs.
+
+    Without the number of mapped objects, for which all of them may have to be looked at:
+    :func:`mapped_rows`.
+    """
     return [
         {
             "cluster": one.cluster,
             "syncer": one.syncer,
-            "standing": one.standing.value,
-            "mapped": one.mapped,
+            "state": one.state.value,
             "inStep": one.objects.get(IN_STEP, 0),
             **{state.value: one.objects.get(state, 0) for state in RequestState},
             "collisions": one.collisions,
@@ -182,6 +186,19 @@ def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, A
         }
         for one in syncers(process, pairs)
     ]
+
+
+def mapped_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+    """Return the same with ``mapped``, the number of objects with a counterpart.
+
+    It is None for a syncer that creates nothing on the other side, and before it has begun.
+    """
+    rows = syncer_rows(process, pairs)
+    for row in rows:
+        pair = process.pairs[row["cluster"]]
+        controller = pair.controllers.get(row["syncer"])
+        row["mapped"] = mapped(pair, controller) if controller is not None else None
+    return rows
 
 
 def _lost(process: Process, cluster: str) -> str:
@@ -262,18 +279,22 @@ async def explain(process: Process, *, cluster: str, kind: str, key: str) -> lis
                 found.append((pair, controller, request))
             else:
                 absent.append((pair, controller, controller.request(wanted)))
-    rows = [await explained(process, *each) for each in found or absent]
+    rows: list[dict[str, Any]] = []
+    for each in found or absent:
+        rows.append(await explained(process, *each))
+        await asyncio.sleep(0)  # each virtual cluster of a fleet may have a row
     return [*rows, *waiting]
 
 
-async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
-    """Return a page of the list that a query asks for.
+async def listed(process: Process, given: Mapping[str, Any], *, most: int = PAGE) -> ListPage:
+    """Return a page of the list that a query asks for, with ``most`` objects at most.
 
     Raises:
-        Refused: No virtual cluster, synced kind or state has this name.
+        Refused: No virtual cluster, synced kind or state has this name, or the limit is wrong.
     """
     kind = str(given.get("kind") or "")
-    chosen = selection(process, cluster=str(given.get("cluster") or ""), kinds=(kind,))
+    pairs = selection(process, cluster=str(given.get("cluster") or "")).pairs
+    syncers = _known_syncers(process, pairs, kind)
     states = str(given.get("states") or ",".join(STATES)).split(",")
     for state in states:
         if state not in STATES:
@@ -284,7 +305,23 @@ async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
         selector=_selector(str(given.get("selector") or "")),
     )
     begin = str(given.get("begin") or "")
-    return await page(process, chosen.pairs, chosen.syncers, wanted, begin=begin)
+    most = limit_of(given, most)
+    return await page(process, pairs, syncers, wanted, begin=begin, most=most)
+
+
+def _known_syncers(process: Process, pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
+    """Return the syncers of a kind, ``""`` for all, with those that have not begun.
+
+    Raises:
+        Refused: No synced kind has this name.
+    """
+    waiting = {name for pair in pairs for name in process.served[pair.name].waiting()}
+    if not kind:
+        return _syncers(pairs, kind) | waiting
+    named = {name for name in waiting if is_called(name, kind)}
+    if named:
+        return frozenset(named)
+    return _syncers(pairs, kind)
 
 
 def _selector(text: str) -> Obj | None:
@@ -332,7 +369,7 @@ def add(control: Control, process: Process) -> None:
         return [asdict(each) for each in clusters(process) if wanted in ("", each.cluster)]
 
     async def answer_status(given: Mapping[str, Any]) -> Any:
-        return standing(process, objects(given).pairs)
+        return mapped_rows(process, objects(given).pairs)
 
     async def answer_parked(given: Mapping[str, Any]) -> Any:
         return parked(process, objects(given))

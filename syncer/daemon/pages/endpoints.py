@@ -1,5 +1,6 @@
-"""The endpoints of a daemon: metrics, health pages, and the control socket."""
+"""The endpoints of a daemon: metrics, health pages, the control socket, and the page."""
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,11 +13,15 @@ from syncer.cache.reflector import ReflectorState
 from syncer.config import SyncerConfig
 from syncer.daemon.connections import Connection
 from syncer.daemon.pages import control as control_api
-from syncer.daemon.pages import status
+from syncer.daemon.pages import page_handlers, status
+from syncer.daemon.pages.history import History
+from syncer.daemon.pages.page import page_app
 from syncer.daemon.process import Process
+from syncer.daemon.tasks import beside
 from syncer.daemon.unserved import UNLISTED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol import patrollers
+from syncer.engine.stores.informers import store_of
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.shards import Shards
 from syncer.observe.control import Control
@@ -27,6 +32,10 @@ from syncer.observe.server import metrics_app, serve
 
 #: Seconds after which a request in work counts as stuck; longer than all its timeouts together.
 STUCK_SECONDS = 300.0
+#: Seconds after which a watch that has brought nothing counts as stuck: longer than any watch lives
+#: (``WATCH_SECONDS`` and ``LATE_SECONDS`` of the reflector), and API servers send a bookmark about
+#: each minute.
+STUCK_WATCH_SECONDS = 900.0
 
 #: The values of a metric, by its labels.
 Readings = Mapping[tuple[str, ...], float]
@@ -42,7 +51,7 @@ async def serving(
     lease: Lease | None,
     shards: Shards | None = None,
 ) -> AsyncIterator[None]:
-    """Serve metrics, health pages and the control API while the block runs, as configured.
+    """Serve metrics, health, the control API and the page while the block runs, as configured.
 
     Metrics and health have their own threads, so that they answer even while the event loop hangs.
 
@@ -62,17 +71,14 @@ async def serving(
         ):
             if server:
                 stack.callback(server.close)
-        await _serve_control(stack, process, config, lease)
+        control = _control(process, lease)
+        await _serve_control(stack, control, config, lease)
+        await _serve_page(stack, control, process, config)
         yield
 
 
-async def _serve_control(
-    stack: AsyncExitStack,
-    process: Process,
-    config: SyncerConfig,
-    lease: Lease | None,
-) -> None:
-    """Serve the control socket. Without it if another candidate on the same machine has it."""
+def _control(process: Process, lease: Lease | None) -> Control:
+    """Return what answers commands, and the page."""
 
     def led_by() -> str | None:
         """Return who leads instead of this process."""
@@ -80,6 +86,30 @@ async def _serve_control(
 
     control = Control(led_by=led_by)
     control_api.add(control, process)
+    return control
+
+
+async def _serve_page(
+    stack: AsyncExitStack, control: Control, process: Process, config: SyncerConfig
+) -> None:
+    """Serve the page, if it is on, and keep its numbers of the last hour."""
+    app = page_app(control, asyncio.get_running_loop())
+    server = serve(config.page.address, app, setting="page.address")
+    if server is None:
+        return
+    stack.callback(server.close)
+    history = History(process.metrics, lambda: list(process.pairs))
+    page_handlers.add(control, process, history)
+    await stack.enter_async_context(beside(history.keep()))
+
+
+async def _serve_control(
+    stack: AsyncExitStack,
+    control: Control,
+    config: SyncerConfig,
+    lease: Lease | None,
+) -> None:
+    """Serve the control socket. Without it if another candidate on the same machine has it."""
     try:
         await stack.enter_async_context(control.serving(config.control_socket(os.environ)))
     except ConfigError as error:
@@ -99,11 +129,18 @@ def _checks(process: Process, heartbeat: Heartbeat, lease: Lease | None) -> Chec
         "workers",
         at_most(STUCK_SECONDS, partial(_longest, process), "a request has been worked on"),
     )
+    checks.live(
+        "watches",
+        at_most(
+            STUCK_WATCH_SECONDS, partial(_longest_silence, process), "a watch has brought nothing"
+        ),
+    )
     checks.ready("host", partial(_down, process.host_connection))
     checks.ready_by_cluster("virtual", partial(_virtual, process))
     checks.ready_by_cluster("caches", partial(_caches, process))
     checks.ready_by_cluster("secrets", partial(_unlisted, process))
-    checks.degraded(degraded)
+    checks.remark("degraded", degraded)
+    checks.remark("paused", partial(_paused, process))
     return checks
 
 
@@ -116,6 +153,10 @@ def _degraded(process: Process) -> dict[str, str]:
     for namespace, reasons in by_namespace.items():
         found[f"secrets/{namespace}"] = ", ".join(reasons)
     return found
+
+
+def _paused(process: Process) -> dict[str, str]:
+    return {"/".join(part): why for part, why in status.paused(process).items()}
 
 
 def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
@@ -174,6 +215,17 @@ def _longest(process: Process) -> float:
         (process.clock() - begun for begun in list(process.queue.running().values())),
         default=0.0,
     )
+
+
+def _longest_silence(process: Process) -> float:
+    """Return for how many seconds a watch of an API server that answers has brought nothing."""
+    now = process.clock()
+    longest = 0.0
+    for served in list(process.served.values()):
+        for reflector in list(served.pair.reflectors.values()):
+            if served.connections[store_of(reflector).side].up:
+                longest = max(longest, reflector.silence(now))
+    return longest
 
 
 def measure(
@@ -258,8 +310,14 @@ def _unfinished(process: Process, combine: Callable[[list[float]], float]) -> Re
 
 
 def _active(process: Process) -> Readings:
-    busy = Counter(request.cluster for request in list(process.queue.running()))
-    return {(cluster, "syncer"): busy[cluster] for cluster in list(process.pairs)}
+    """Count the requests in work, by virtual cluster and syncer."""
+    busy = Counter[tuple[str, ...]]()
+    for request in list(process.queue.running()):
+        busy[request.cluster, request.syncer] += 1
+    for pair in list(process.pairs.values()):
+        for syncer in list(pair.controllers):
+            busy[pair.name, syncer] += 0
+    return busy
 
 
 def _up(process: Process) -> Readings:

@@ -11,28 +11,33 @@ from typing import Any
 from syncer.api import reasons
 from syncer.api.decision import Write
 from syncer.api.errors import ClusterError, SyncerError
-from syncer.api.objects import Key, ObjectRef, Resource, Side, SyncRequest
-from syncer.api.paths import path_text
+from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, SyncRequest
+from syncer.api.optional_roles import Refers
+from syncer.api.paths import EACH, path_steps, path_text
 from syncer.api.reasons import RequestState, StateReason
+from syncer.api.reference_paths import Named
 from syncer.api.texts import shortened
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.clusters.codec import DecodeError
-from syncer.daemon.pages.status import IN_STEP
+from syncer.daemon.pages.status import IN_STEP, unread
 from syncer.daemon.process import Process
 from syncer.engine.controllers.failure_reasons import failure_reason
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatus, decided_status
 from syncer.engine.controllers.retry_policy import RetryAction, retry_for
-from syncer.engine.reconcile.controller import BoundSyncer
+from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.reconcile.drift import drifts, other_owner
 from syncer.engine.reconcile.drift import path_text as drift_path
 from syncer.engine.reconcile.managed_fields import writers
+from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.trace import Explained
 from syncer.translate.authority import authority_of
 from syncer.translate.times import written
 
 #: Objects that are named as read, and fields of a drift.
 MOST_SHOWN = 50
+#: Names in an object of which the copies are looked for.
+MOST_NAMES = 500
 
 
 def find(controller: BoundSyncer, key: Key) -> SyncRequest | None:
@@ -68,16 +73,20 @@ async def explained(
     """Return the state of a request, the reason, and what it was decided from, as JSON."""
     status = status_of(process, pair, controller, request)
     answer = row(process, controller, request, status)
+    answer["lastError"] = _last_error(process, request)
     if not _runs(pair, controller):
         return answer
     found = pair.reconciler.explain(controller, request)
+    managers = await _managers(pair, controller, request)
     return {
         **answer,
         **_decided(pair, controller, found),
+        "lacks": _lacks(process, pair, controller, request),
         "owners": _owners(controller),
         "leftOut": list(found.left_out),
         "frozen": _frozen(pair, request),
-        "managers": await _managers(pair, controller, request),
+        "lastWrite": _last_write(managers),
+        "managers": managers,
     }
 
 
@@ -141,8 +150,7 @@ def status_of(
     if status is not None:
         return status
     if not _runs(pair, controller):
-        why = reasons.SYNCER_STARTS(request.syncer)
-        return RequestStatus(RequestState.PENDING, why, since=now)
+        return RequestStatus(RequestState.PENDING, not_running(pair, controller), since=now)
     if process.is_working and process.queue.holds(request):
         return RequestStatus(RequestState.PENDING, reasons.QUEUED(), since=now)
     if process.is_working and not pair.is_gone(request):
@@ -153,6 +161,14 @@ def status_of(
 def _runs(pair: ClusterPair, controller: BoundSyncer) -> bool:
     """Return True if a syncer is ready, and hasn't been stopped or replaced meanwhile."""
     return controller.ready and pair.controllers.get(controller.name) is controller
+
+
+def not_running(pair: ClusterPair, controller: BoundSyncer) -> StateReason:
+    """Return why a syncer isn't ready."""
+    failures = unread(pair, controller)
+    if failures:
+        return reasons.SYNCER_WAITS(controller.name, "; ".join(sorted(failures)))
+    return reasons.SYNCER_STARTS(controller.name)
 
 
 def decide_status(
@@ -198,9 +214,11 @@ def _decided(pair: ClusterPair, controller: BoundSyncer, found: Explained) -> di
         return {**answer, "decision": {"error": _text(found.error)}, "drift": []}
     plan = found.plan
     decision = plan.decision
+    reason = decision.reason
     answer["decision"] = {
         "outcome": decision.outcome.value,
-        "reason": str(decision.reason),
+        "code": reason.code.name if isinstance(reason, StateReason) else "",
+        "reason": str(reason),
         "writes": [_write(each.write, each.ref, len(each.calls)) for each in plan.writes],
         "after": decision.after,
     }
@@ -225,6 +243,68 @@ def _write(write: Write, ref: ObjectRef, calls: int) -> dict[str, Any]:
     return {"verb": write.verb.value, "object": str(ref), "calls": calls}
 
 
+def _lacks(
+    process: Process, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
+) -> list[dict[str, str]]:
+    """Return the objects without a copy that a virtual object names, with their states."""
+    syncer = controller.syncer
+    if not isinstance(syncer, Refers) or controller.virtual is None:
+        return []
+    virtual = controller.virtual.get(request.key)
+    if virtual is None:
+        return []
+    names_in = safely(pair.name, syncer, syncer.references_down.named)
+    found: dict[tuple[Resource, Key], dict[str, str]] = {}
+    for named in names_in(virtual)[:MOST_NAMES]:
+        is_needed = named.reference.use == "used" and not named.shows
+        maker = _maker(pair, named.resource)
+        if not is_needed or maker is None or maker.has(Side.HOST, maker.host_key(named.key)):
+            continue
+        if _may_be_missing(virtual, named):
+            continue
+        status = status_of(process, pair, maker, maker.request(named.key))
+        if status is not None:
+            found[named.resource, named.key] = {
+                "object": f"{named.resource.kind} {named.key}",
+                **stated(status.state, status.reason),
+            }
+        if len(found) == MOST_SHOWN:
+            break
+    return list(found.values())
+
+
+def _may_be_missing(virtual: Obj, named: Named) -> bool:
+    """Return True if ``optional: true`` is beside each place of the name."""
+    *above, last = path_steps(named.path)
+    is_named = False
+    for holder in _values(virtual, above):
+        if isinstance(holder, dict) and holder.get(last) == named.key.name:
+            if holder.get("optional") is not True:
+                return False
+            is_named = True
+    return is_named
+
+
+def _values(value: Json, steps: Sequence[str]) -> Iterator[Json]:
+    """Yield the values at a path."""
+    if not steps:
+        yield value
+    elif steps[0] == EACH and isinstance(value, list):
+        for item in value:
+            yield from _values(item, steps[1:])
+    elif isinstance(value, dict) and steps[0] in value:
+        yield from _values(value[steps[0]], steps[1:])
+
+
+def _maker(pair: ClusterPair, resource: Resource) -> BoundSyncer | None:
+    """Return the syncer that copies a resource to the host; None if none does at present."""
+    for controller in pair.controllers.values():
+        is_of = controller.syncer.resource == resource and controller.direction.makes_copies
+        if is_of and _runs(pair, controller):
+            return controller
+    return None
+
+
 def _owners(controller: BoundSyncer) -> Mapping[str, Sequence[str]]:
     """Return the paths of fields that are synced, by their owner."""
     syncer = controller.syncer
@@ -241,16 +321,18 @@ def _owners(controller: BoundSyncer) -> Mapping[str, Sequence[str]]:
 
 
 def _frozen(pair: ClusterPair, request: SyncRequest) -> list[dict[str, str]]:
-    return [
-        {
-            "object": str(one.ref),
-            "field": one.field or "(all of it)",
-            "until": one.ends,
-            "other": one.other,
-        }
-        for one in pair.policies.contention.frozen()
-        if one.request == request
-    ]
+    frozen = pair.policies.contention.frozen()
+    return [frozen_field(one) for one in frozen if one.request == request]
+
+
+def frozen_field(one: Frozen) -> dict[str, str]:
+    """Return a frozen field as JSON."""
+    return {
+        "object": str(one.ref),
+        "field": one.field or "(all of it)",
+        "until": one.ends,
+        "other": one.other,
+    }
 
 
 async def _managers(
@@ -278,6 +360,28 @@ async def _managers(
     return found
 
 
+def _last_write(managers: Iterable[Mapping[str, Any]]) -> dict[str, str] | None:
+    """Return the side and the time of our latest write, which may be an earlier daemon's."""
+    latest: dict[str, str] | None = None
+    for each in managers:
+        if each["ours"] and (latest is None or each["time"] > latest["time"]):
+            latest = {"side": each["side"], "time": each["time"]}
+    return latest
+
+
+def _last_error(process: Process, request: SyncRequest) -> dict[str, Any] | None:
+    last = process.statuses.last_error(request)
+    if last is None:
+        return None
+    seconds = max(process.clock() - last.at, 0.0)
+    return {
+        "class": last.error,
+        "message": last.message,
+        "time": written(process.utcnow() - timedelta(seconds=seconds)),
+        "seconds": round(seconds),
+    }
+
+
 def _live(
     pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
 ) -> Iterator[tuple[Any, Resource, Key]]:
@@ -289,13 +393,22 @@ def _live(
         yield pair.host, syncer.host_resource, host_key
 
 
+def is_called(syncer: str, kind: str) -> bool:
+    """Return True if a syncer that hasn't begun is meant: by its name, or the plural in it.
+
+    That of an entry of ``sync.custom`` is a plural with its group.
+    """
+    name = syncer.lower()
+    return kind.lower() in (name, name.partition(".")[0])
+
+
 def waiting_syncers(
     process: Process, pairs: Iterable[ClusterPair], kind: str, key: Key
 ) -> Iterator[dict[str, Any]]:
     """Yield the syncers of this name that have not begun, as explanations of an object."""
     for pair in pairs:
         for name, why in process.served[pair.name].waiting().items():
-            if kind.lower() == name.lower():
+            if is_called(name, kind):
                 reason = reasons.SYNCER_WAITS(name, why)
                 yield {
                     "cluster": pair.name,

@@ -2,23 +2,29 @@
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from syncer.api import selectors
+from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest, labels_of
 from syncer.api.reasons import RequestState
-from syncer.daemon.pages.explain import row, status_of
+from syncer.daemon.pages.explain import not_running, row, status_of
 from syncer.daemon.pages.status import IN_STEP
 from syncer.daemon.process import Process
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
 
 #: Objects of a page.
 PAGE = 500
 #: Objects that are looked at before other tasks run.
 STEP = 50
+#: Objects that are sorted before other tasks run.
+SORTED = 1000
 #: All states, in the order of a table.
 STATES = (IN_STEP, *[state.value for state in RequestState])
 
@@ -47,12 +53,28 @@ class ListPage:
     items: list[dict[str, Any]]
     #: Where the next page begins; ``""`` if there is none.
     next: str
+    #: On the last page: the reasons of syncers whose objects aren't known, as ``cluster/syncer``.
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+
+
+def limit_of(given: Mapping[str, Any], most: int = PAGE) -> int:
+    """Return the number of objects of a page that a query asks for: ``most`` at most.
+
+    Raises:
+        Refused: It is no number from 1 on.
+    """
+    text = str(given.get("limit") or "")
+    if not text:
+        return most
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text)):
+        raise Refused(f"limit: {text!r} is no number from 1 to {most}")
+    return min(int(text), most)
 
 
 async def page(
     process: Process,
-    pairs: Iterable[ClusterPair],
-    syncers: Collection[str],
+    pairs: Sequence[ClusterPair],
+    syncers: AbstractSet[str],
     wanted: ObjectFilter,
     *,
     begin: str = "",
@@ -89,7 +111,23 @@ async def page(
                 return ListPage(items, "\n".join(last))
             items.append(row(process, controller, request, status))
             last = (*place, *_order(request))
-    return ListPage(items, "")
+    return ListPage(items, "", _unlisted(process, pairs, syncers))
+
+
+def _unlisted(
+    process: Process, pairs: Sequence[ClusterPair], syncers: AbstractSet[str]
+) -> dict[str, str]:
+    """Return why objects of these syncers, and of those that have not begun, aren't known."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        for name, why in process.served[pair.name].waiting().items():
+            if name in syncers:
+                found[f"{pair.name}/{name}"] = why
+        for name in sorted(syncers & pair.controllers.keys()):
+            controller = pair.controllers[name]
+            if not controller.ready:
+                found[f"{pair.name}/{name}"] = str(not_running(pair, controller))
+    return found
 
 
 def _places(
@@ -109,54 +147,66 @@ async def _requests(
 
     Other tasks run in between, and may stop it.
     """
-    most = PAGE
-    looked = 0
-    while (controller := pair.controllers.get(name)) is not None:
-        found = _first(process, controller, wanted, after, most)
-        for request in found:
-            if pair.controllers.get(name) is not controller:
-                return
-            yield controller, request
-            looked += 1
-            if looked % STEP == 0:
-                await asyncio.sleep(0)
-        if len(found) < most:
-            return
-        after = _order(found[-1])
-        most *= 2  # so that few looks are enough where most objects are left out
+    controller = pair.controllers.get(name)
+    if controller is None:
+        return
+    parts: list[list[SyncRequest]] = []
+    if process.is_working:
+        looks = _looks(process, controller, wanted)
+    else:
+        looks = _undecided(pair, controller, wanted)
+    while part := list(islice(looks, SORTED)):
+        found = [each for each in part if each is not None and _order(each) > after]
+        parts.append(sorted(found, key=_order))
         await asyncio.sleep(0)
+    last = None
+    for looked, request in enumerate(heapq.merge(*parts, key=_order), start=1):
+        if pair.controllers.get(name) is not controller:
+            return
+        if request != last:
+            yield controller, request
+        last = request
+        if looked % STEP == 0:
+            await asyncio.sleep(0)
 
 
-def _first(
-    process: Process,
-    controller: BoundSyncer,
-    wanted: ObjectFilter,
-    after: tuple[str, ...],
-    most: int,
-) -> list[SyncRequest]:
-    """Return the first requests of a syncer in the chosen states and namespace after ``after``.
+def _looks(
+    process: Process, controller: BoundSyncer, wanted: ObjectFilter
+) -> Iterator[SyncRequest | None]:
+    """Yield the requests of a syncer that may be in the chosen states and namespace, some of them
+    twice, and None for each other one that was looked at.
 
-    The states are those of the latest attempts: an object that a worker has is among those in step.
+    Those of all virtual objects are among them only where each may be: if those in step are wanted,
+    or the syncer doesn't work on any.
     """
     cluster = controller.settings.cluster
-    known = dict(process.statuses.of_syncer(cluster, controller.name))
-    found: list[SyncRequest] = []
-    for request, state in known.items():
+    shown = set[Key]()
+    for request, state in process.statuses.of_syncer(cluster, controller.name):
+        shown.add(request.key)
         is_wanted = state.value in wanted.states and wanted.has_namespace(request.key)
-        if is_wanted and _order(request) > after:
-            found.append(request)
-    others = {IN_STEP, RequestState.PENDING.value}
-    if not process.is_working:
-        others = set(STATES)
-    if not others.isdisjoint(wanted.states) and controller.virtual is not None:
-        shown = {request.key for request in known}
-        keys = [
-            key
-            for key in list(controller.virtual.keys())
-            if wanted.has_namespace(key) and key not in shown and (*key, "", "") > after
-        ]
-        found += [controller.request(key) for key in heapq.nsmallest(most, keys)]
-    return heapq.nsmallest(most, found, key=_order)
+        yield request if is_wanted else None
+    if controller.ready and RequestState.PENDING.value in wanted.states:
+        for request in process.queue.held():
+            is_of_syncer = (request.cluster, request.syncer) == (cluster, controller.name)
+            yield request if is_of_syncer and wanted.has_namespace(request.key) else None
+    if controller.virtual is not None and (not controller.ready or IN_STEP in wanted.states):
+        for key in list(controller.virtual.keys()):
+            is_wanted = key not in shown and wanted.has_namespace(key)
+            yield controller.request(key) if is_wanted else None
+
+
+def _undecided(
+    pair: ClusterPair, controller: BoundSyncer, wanted: ObjectFilter
+) -> Iterator[SyncRequest | None]:
+    """Yield all requests of a syncer in the chosen namespace, and None for each other one.
+
+    No state is known in a process without workers: each is decided when it is looked at.
+    """
+    if not controller.direction.syncs:
+        return
+    for request in VerifiedPairs(pair, controller).changed(everything=True):
+        is_wanted = request is not None and wanted.has_namespace(request.key)
+        yield request if is_wanted else None
 
 
 def _order(request: SyncRequest) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
 """The status of a running process: degraded syncers, objects in step, and what is left to do."""
 
 import asyncio
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
-from syncer.api.objects import Key, annotations_of
-from syncer.api.reasons import RequestState
+from syncer.api.objects import Key, Side, annotations_of
+from syncer.api.reasons import RequestState, StateReason
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import LOOK, ServedCluster
@@ -17,10 +18,10 @@ from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.stores.informers import SideInformer
-from syncer.resources.custom.contents import MADE_FOR
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
+_LIST_PAUSED = "syncer list --state paused"
 
 
 def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, str], str]:
@@ -43,33 +44,41 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
     A condition of a pair hinders none.
     """
     found: dict[tuple[str, str], str] = {}
-    for labels, why in waiting(process).items():
-        if not details and why.startswith(INIT_RAISED):
-            why = why.partition(": ")[0]  # the rest is the message of the error
-        found[labels] = why
     for cluster, served in list(process.served.items()):
-        for name, why in list(served.own_controllers.broken.items()):
-            found[cluster, name] = why if details else "it could not be started"
-    for pair, controller in _controllers(process):
-        if reasons := _unread(pair, controller, details=details):
-            found[pair.name, controller.name] = "; ".join(sorted(reasons))
-    for pair in list(process.pairs.values()):
-        for deletions in list(pair.policies.breaker.stopped.values()):
-            found[pair.name, deletions.syncer] = str(deletions)
-        # What hinders a syncer more has been named.
-        kept = "copies of deleted objects that a pause on the host keeps"
-        frozen = "fields left alone because somebody else sets them back each time"
-        for what, counts in (
-            (kept, kept_by_pauses(pair)),
-            (frozen, pair.policies.contention.numbers()),
-        ):
-            for (name,), number in counts.items():
-                if number:
-                    found.setdefault((pair.name, name), f"{what}: {number}")
+        for part, why in _hindered(served, details=details).items():
+            found[cluster, part] = why
     return found
 
 
-def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set[str]:
+def _hindered(served: ServedCluster, *, details: bool = True) -> dict[str, str]:
+    """Return the hindered syncers of a virtual cluster, with the reasons."""
+    pair = served.pair
+    found: dict[str, str] = {}
+    for name, why in served.waiting().items():
+        if not details and why.startswith(INIT_RAISED):
+            why = why.partition(": ")[0]  # the rest is the message of the error
+        found[name] = why
+    for name, why in list(served.own_controllers.broken.items()):
+        found[name] = why if details else "it could not be started"
+    for controller in list(pair.controllers.values()):
+        if reasons := unread(pair, controller, details=details):
+            found[controller.name] = "; ".join(sorted(reasons))
+    for deletions in list(pair.policies.breaker.stopped.values()):
+        found[deletions.syncer] = str(deletions)
+    # What hinders a syncer more has been named.
+    kept = "copies of deleted objects that a pause on the host keeps"
+    frozen = "fields left alone because somebody else sets them back each time"
+    for what, counts in (
+        (kept, kept_by_pauses(pair)),
+        (frozen, pair.policies.contention.numbers()),
+    ):
+        for (name,), number in counts.items():
+            if number:
+                found.setdefault(name, f"{what}: {number}")
+    return found
+
+
+def unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool = True) -> set[str]:
     """Return why a syncer can't read its stores, or objects in them."""
     reasons = set[str]()
     for store in controller.stores:
@@ -89,6 +98,24 @@ def _controllers(process: Process) -> Iterator[tuple[ClusterPair, BoundSyncer]]:
     for pair in list(process.pairs.values()):
         for controller in list(pair.controllers.values()):
             yield pair, controller
+
+
+def paused(process: Process) -> dict[tuple[str, ...], str]:
+    """Return what pauses stop, each with the way to go on.
+
+    These are whole virtual clusters, by name, and syncers, by virtual cluster and name.
+    """
+    found: dict[tuple[str, ...], str] = {}
+    for pair, controller in _controllers(process):
+        why = pair.policies.pause.reason(controller.name)
+        if why is not None and pair.policies.pause.is_on:
+            found[pair.name,] = why.way_out
+        elif why is not None:
+            found[pair.name, controller.name] = why.way_out
+    for (cluster, syncer, state), number in process.statuses.count().items():
+        if state == RequestState.PAUSED and not {(cluster,), (cluster, syncer)} & found.keys():
+            found[cluster, syncer] = f"{number} of its objects; see which: {_LIST_PAUSED}"
+    return found
 
 
 def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
@@ -162,7 +189,7 @@ class ClusterState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStanding:
+class ClusterRow:
     """A virtual cluster of a daemon: its state, and the numbers of its syncers and objects."""
 
     cluster: str
@@ -176,40 +203,48 @@ class ClusterStanding:
     reason: str = ""
 
 
-def clusters(process: Process) -> list[ClusterStanding]:
-    """Return all virtual clusters, also those that can't be served at present, by name."""
-    found: list[ClusterStanding] = []
-    absent = process.unserved.clusters
-    for cluster, why in absent.items():
-        if cluster not in process.served:
-            state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
-            leads = process.leads(cluster)
-            found.append(ClusterStanding(cluster, state, leads, reason=why.message))
-    for (namespace, secret), why in process.unserved.secrets.items():
-        name = f"{namespace}/{secret}"
-        found.append(ClusterStanding(name, ClusterState.REFUSED, reason=why.message))
-
+def clusters(process: Process, begin: str = "", most: int | None = None) -> list[ClusterRow]:
+    """Return all virtual clusters, also those that can't be served at present, by name: those after
+    ``begin``, and so many at most.
+    """
     parked = Counter[str]()
     for (cluster, *_), number in process.statuses.parked().items():
         parked[cluster] += number
-    empty = unfilled(process)
-    for name, served in process.served.items():
-        state, reason = _state_of(served, empty.get(name, ()))
-        if not reason and name in absent:
-            reason = absent[name].message
-        controllers = list(served.pair.controllers.values())
-        standing = ClusterStanding(
-            name,
-            state,
-            process.leads(name),
-            syncers=len(controllers) + len(served.waiting()),
-            ready=sum(each.ready for each in controllers),
-            objects=sum(_objects(each) for each in controllers),
-            parked=parked[name],
-            reason=reason,
-        )
-        found.append(standing)
-    return sorted(found, key=lambda each: each.cluster)
+    refused: dict[str, tuple[str, str]] = {}
+    for namespace, secret in process.unserved.secrets:
+        refused[f"{namespace}/{secret}"] = (namespace, secret)
+    absent = process.unserved.clusters
+    names = sorted({*process.served, *absent, *refused})
+    found: list[ClusterRow] = []
+    for name in names[bisect_right(names, begin) :][:most]:
+        if name in process.served:
+            trouble = absent[name].message if name in absent else ""
+            found.append(_served_row(process, name, parked[name], trouble))
+        elif name in refused:
+            why = process.unserved.secrets[refused[name]]
+            found.append(ClusterRow(name, ClusterState.REFUSED, reason=why.message))
+        else:
+            why = absent[name]
+            state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
+            leads = process.leads(name)
+            found.append(ClusterRow(name, state, leads, reason=why.message))
+    return found
+
+
+def _served_row(process: Process, name: str, parked: int, trouble: str) -> ClusterRow:
+    served = process.served[name]
+    state, reason = _state_of(served, served.unfilled())
+    controllers = list(served.pair.controllers.values())
+    return ClusterRow(
+        name,
+        state,
+        process.leads(name),
+        syncers=len(controllers) + len(served.waiting()),
+        ready=sum(each.ready for each in controllers),
+        objects=sum(_objects(each) for each in controllers),
+        parked=parked,
+        reason=reason or trouble,
+    )
 
 
 def _state_of(served: ServedCluster, empty: Collection[str]) -> tuple[ClusterState, str]:
@@ -270,7 +305,12 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
     """
     made = _made(controller)
     if made is None:
-        return None
+        if not controller.direction.goes_down or controller.virtual is None:
+            return None
+        return sum(
+            controller.has(Side.HOST, controller.host_key(key))
+            for key in list(controller.virtual.keys())
+        )
     makers = [each for each in list(pair.controllers.values()) if _made(each) is made]
     others = [each for each in makers if each is not controller]
     if not others and pair.informers.is_marked(made):
@@ -279,26 +319,28 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
         return sum(controller.host_key(key) in made for key in list(virtual))
     settings = pair.settings
-    note = f"{settings.marks.prefix}/{MADE_FOR}"
     number = 0
     for key in list(made.keys()):
         shown = made.outline(key)
         if shown is None or not settings.marks.is_from_here(shown, cluster=settings.identity):
             continue
-        made_for = annotations_of(shown).get(note, controller.name)
+        made_for = annotations_of(shown).get(settings.marks.made_for, controller.name)
         if made_for == controller.name:
             number += 1
     return number
 
 
 def _made(controller: BoundSyncer) -> SideInformer | None:
-    """Return the store of the side on which a syncer creates objects; None if it creates none."""
+    """Return the store of the side on which a syncer creates objects.
+
+    None if it creates none, or creates them in several stores.
+    """
     if controller.direction.goes_down:
         return controller.host
     return controller.virtual if controller.direction.comes_up else None
 
 
-class Standing(StrEnum):
+class SyncerState(StrEnum):
     """The state of a syncer as a whole."""
 
     READY = "ready"
@@ -313,15 +355,13 @@ class Standing(StrEnum):
 class SyncerStatus:
     """The state of a syncer of a virtual cluster, and the counts of its objects.
 
-    ``mapped`` is None for a syncer that creates nothing on the other side, and before it has begun.
     ``objects`` are counted by state.
     """
 
     cluster: str
     syncer: str
-    standing: Standing
+    state: SyncerState
     reason: str = ""
-    mapped: int | None = None
     objects: Mapping[str, int] = field(default_factory=dict)
     collisions: int = 0
 
@@ -331,55 +371,44 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
 
     Yield also each paused name that no syncer has.
     """
-    counts = states(process)
-    taken = collisions(process)
-    troubles = degraded(process)
-    absent = waiting(process)
+    counts = process.statuses.count()
+    parked = process.statuses.parked()
     for pair in pairs:
-        names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}
+        served = process.served[pair.name]
+        troubles = {part: condition.message for part, condition in pair.conditions.items()}
+        troubles |= _hindered(served)
+        names = {*pair.controllers, *served.waiting()}
         for name in sorted(names):
             controller = pair.controllers.get(name)
-            trouble = troubles.get((pair.name, name), "")
-            standing, reason = _standing(
-                controller,
-                trouble,
-                is_paused=pair.policies.pause.is_paused(name),
+            state, reason = _syncer_state(
+                controller, troubles.get(name, ""), paused=pair.policies.pause.reason(name)
             )
-            number = mapped(pair, controller) if controller is not None else None
             objects: dict[str, int] = {}
-            for state in (IN_STEP, *RequestState):
-                objects[state] = counts.get((pair.name, name, state), 0)
-            yield SyncerStatus(
-                pair.name,
-                name,
-                standing,
-                reason,
-                number,
-                objects,
-                taken.get((pair.name, name), 0),
-            )
+            for of_objects in RequestState:
+                objects[of_objects] = counts.get((pair.name, name, of_objects), 0)
+            if controller is not None:
+                objects[IN_STEP] = max(_objects(controller) - sum(objects.values()), 0)
+            collided = parked.get((pair.name, name, NameTaken.__name__), 0)
+            yield SyncerStatus(pair.name, name, state, reason, objects, collided)
         for name in sorted(pair.policies.pause.syncers - names):
             why = "a pause names it, and no syncer is called so"
-            yield SyncerStatus(pair.name, name, Standing.UNKNOWN, why)
+            yield SyncerStatus(pair.name, name, SyncerState.UNKNOWN, why)
         for part in sorted(pair.conditions.keys() - names):
-            yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
+            yield SyncerStatus(pair.name, part, SyncerState.DEGRADED, pair.conditions[part].message)
 
 
-def _standing(
-    controller: BoundSyncer | None,
-    trouble: str,
-    *,
-    is_paused: bool,
-) -> tuple[Standing, str]:
+def _syncer_state(
+    controller: BoundSyncer | None, trouble: str, *, paused: StateReason | None
+) -> tuple[SyncerState, str]:
     if controller is None:
-        return Standing.WAITING, trouble
-    if is_paused:
-        return Standing.PAUSED, trouble
+        return SyncerState.WAITING, trouble
+    if paused is not None:
+        return SyncerState.PAUSED, trouble or paused
     if trouble:
-        return Standing.DEGRADED, trouble
+        return SyncerState.DEGRADED, trouble
     if not controller.ready:
-        return Standing.STARTING, "its caches are being filled"
-    return Standing.READY, ""
+        return SyncerState.STARTING, "its caches are being filled"
+    return SyncerState.READY, ""
 
 
 async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0) -> None:

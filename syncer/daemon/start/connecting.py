@@ -51,18 +51,18 @@ def _nothing() -> None:
 
 @asynccontextmanager
 async def connected(
-    config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
+    config: SyncerConfig, cluster: VirtualCluster | None
 ) -> AsyncIterator[Mapping[Side, SideClient]]:
     """Yield clients of a virtual cluster and the host, once both answer. Nothing is written.
 
-    The clients wait while an API server asks to come back later. With ``host_alone`` there is none
-    of the virtual cluster, and its kubeconfig isn't read.
+    The clients wait while an API server asks to come back later. With None there is that of the
+    host alone.
 
     Raises:
         SyncerError: A cluster can't be reached.
     """
     async with AsyncExitStack() as stack:
-        virtual = () if host_alone else (cluster,)
+        virtual = () if cluster is None else (cluster,)
         clients = connect_all(config, virtual, Metrics(version=VERSION), stack)
         connections = Connections(
             clock=asyncio.get_running_loop().time,
@@ -73,7 +73,7 @@ async def connected(
         await asyncio.gather(*(connection.reach(START_SECONDS) for connection in each))
 
         by_side = {Side.HOST: clients.host.patient()}
-        if not host_alone:
+        if cluster is not None:
             by_side[Side.VIRTUAL] = clients.virtual[cluster.name].patient()
         yield by_side
 

@@ -3,7 +3,15 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +25,11 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
-from syncer.resources.custom.contents import MADE_FOR
 from syncer.resources.host_objects import HostObjectSyncer
-from syncer.resources.kinds import NAMESPACES, PODS
+from syncer.resources.kinds import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES
 from syncer.resources.metrics_api import OBJECTS as METRICS_OBJECTS
 from syncer.resources.namespaces import GIVEN
+from syncer.resources.published_services import PublishedServiceSyncer
 
 #: Number of concurrent lists.
 LISTS = 8
@@ -77,8 +85,9 @@ class Recognition:
     """Recognises our objects, by the kinds of all available syncers, enabled or not."""
 
     settings: Settings
-    #: Host kinds, each with the virtual kinds that its objects may be copies of, or are made for.
-    copies: Mapping[str, Sequence[Resource]]
+    #: Host kinds, each with the virtual kinds that its objects may be copies of, or are made for;
+    #: and the syncer that makes them if they are no copies proper, otherwise ``""``.
+    copies: Mapping[str, Sequence[tuple[Resource, str]]]
     #: Virtual kinds whose marked objects were all made by us. ConfigMaps, Secrets and Services
     #: aren't among them: the tenant has some, too, and ours have a note of what made them.
     shown: frozenset[str]
@@ -86,32 +95,47 @@ class Recognition:
     copied: frozenset[str]
     #: The kinds, by side, of the objects that enabled syncers make.
     wanted: frozenset[tuple[Side, str]]
+    #: The host namespaces besides those of copies that enabled syncers put objects of a kind in.
+    own_namespaces: Mapping[str, Collection[str]]
 
     @classmethod
     def of(cls, cluster: VirtualCluster) -> "Recognition":
         """Return a recogniser of all kinds of a virtual cluster."""
         settings = cluster.settings()
-        copies: defaultdict[str, list[Resource]] = defaultdict(list)
+        copies: defaultdict[str, list[tuple[Resource, str]]] = defaultdict(list)
         custom = cluster.sync.custom
         shown = {name for name, entry in custom.items() if entry.direction == "fromHost"}
         copied = set(custom) - shown
         for direction in (direction_of(each()) for each in cluster.syncers):
             syncer = direction.syncer
             if direction.goes_down:
-                copies[str(syncer.host_resource)].append(syncer.resource)
+                copies[str(syncer.host_resource)].append((syncer.resource, direction.made_for))
                 copied.add(str(syncer.resource))
             makes_all_marked = direction.comes_up and not isinstance(syncer, HostObjectSyncer)
             if makes_all_marked or direction.fakes:
                 shown.add(str(syncer.resource))
         for resource in GIVEN:
-            copies[str(resource)].append(NAMESPACES)
+            copies[str(resource)].append((NAMESPACES, ""))
+        copies[str(ENDPOINT_SLICES)].append((SERVICES, PublishedServiceSyncer.name))
         wanted = set[tuple[Side, str]]()
+        own_namespaces: defaultdict[str, set[str]] = defaultdict(set)
         for syncer in cluster.all_syncers():
+            direction = direction_of(syncer)
             for resource in resources_of(syncer)[:1]:
                 wanted.add((Side.VIRTUAL, str(resource)))
-            if direction_of(syncer).goes_down:
+            if direction.goes_down:
                 wanted.add((Side.HOST, str(syncer.host_resource)))
-        return cls(settings, dict(copies), frozenset(shown), frozenset(copied), frozenset(wanted))
+            for right in (*direction.rights(settings), *syncer.rights_with(settings)):
+                if "delete" in right.verbs:
+                    own_namespaces[str(right.resource)].update(right.namespaces)
+        return cls(
+            settings,
+            dict(copies),
+            frozenset(shown),
+            frozenset(copied),
+            frozenset(wanted),
+            dict(own_namespaces),
+        )
 
     @property
     def marks(self) -> Marks:
@@ -131,15 +155,17 @@ class Recognition:
         if labels_of(obj).get(self.marks.cluster) != self.settings.identity:
             return False
         if side is Side.HOST:
-            for kind in (resource, *self.copies.get(str(resource), ())):
-                if self.marks.is_ours(obj, cluster=self.settings.identity, resource=kind):
+            for kind, made_for in ((resource, ""), *self.copies.get(str(resource), ())):
+                if self.marks.is_ours(
+                    obj, cluster=self.settings.identity, resource=kind, made_for=made_for
+                ):
                     return True
             return False
         if (str(resource), key_of(obj)) in _METRICS:
             return True
         if str(resource) in self.shown:
             return True
-        return f"{self.marks.prefix}/{MADE_FOR}" in annotations_of(obj)
+        return self.marks.made_for in annotations_of(obj)
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
         """Return the item of an object."""
@@ -256,7 +282,9 @@ class Lister:
         right to list others.
         """
         namespaces = self.known.settings.names.host_namespaces() if side is Side.HOST else None
-        return ("",) if namespaces is None or not resource.namespaced else namespaces
+        if namespaces is None or not resource.namespaced:
+            return ("",)
+        return {*namespaces, *self.known.own_namespaces.get(str(resource), ())}
 
     async def _one(self, side: Side, resource: Resource, namespace: str) -> Inventory:
         for attempt in range(ATTEMPTS):

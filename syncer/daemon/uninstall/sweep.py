@@ -24,8 +24,9 @@ from syncer.api.objects import Obj, Side, uid_of
 from syncer.daemon.uninstall.containers import CONTAINERS, others_in
 from syncer.daemon.uninstall.inventory import GRACE, Item, Lister, bounded_grace
 from syncer.engine.reconcile.calls import needed
-from syncer.resources.kinds import NODES, PODS, SERVICES
+from syncer.resources.kinds import NODES, PERSISTENT_VOLUMES, PODS, SERVICES
 from syncer.resources.service_addresses import Note, is_being_changed, undo
+from syncer.resources.volumes import RELEASED
 
 #: Number of concurrent writes.
 WRITES = 16
@@ -124,7 +125,10 @@ class Sweep:
     # -- a single object ---------------------------------------------------------------------------
 
     async def _delete_one(self, item: Item) -> None:
-        """Delete this very object while it is ours."""
+        """Delete this very object while it is ours.
+
+        A stand-in of a volume is marked as released first, or its protection holds it.
+        """
 
         async def send(live: Obj | None) -> None:
             version = item.version
@@ -134,7 +138,13 @@ class Sweep:
                     return
                 version = live["metadata"]["resourceVersion"]
                 grace = bounded_grace(item.resource, live)
-            await self._lister.clusters[item.side].delete(
+            cluster = self._lister.clusters[item.side]
+            if item.resource == PERSISTENT_VOLUMES:
+                metadata = {"uid": item.uid, "resourceVersion": version}
+                status = {"metadata": metadata, "status": RELEASED}
+                freed = await cluster.patch(item.resource, item.key, status, subresource="status")
+                version = freed["metadata"]["resourceVersion"]
+            await cluster.delete(
                 item.resource,
                 item.key,
                 uid=item.uid,

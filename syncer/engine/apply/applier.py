@@ -21,7 +21,7 @@ from syncer.api.objects import Key, Obj, ObjectRef, Side, key_of, labels_of, uid
 from syncer.cache.assumed import WriteInProgress
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
-from syncer.directions import collision, resources_of
+from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -40,7 +40,7 @@ from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, Se
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers, SideInformer
 
-#: How often a write is planned again because of its own calls: first create, then status.
+#: The most rounds of calls for a write. Two are usual: first create, then status.
 ROUNDS = 3
 #: The calls that merge items of lists, instead of replacing lists.
 _STRATEGIC = (Operation.CONDITIONS, Operation.MERGE)
@@ -49,13 +49,13 @@ _REFUSALS = (Refused, Invalid, Denied, Forbidden, QuotaExceeded)
 
 
 class WriteRecorder(Protocol):
-    """Receives counts of writes, for metrics."""
+    """Receives the answers to writes, and what is held back."""
 
-    def wrote(self, side: Side, verb: str) -> None:
-        """Count an API call that changed something."""
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        """Count an API call, by whether it has changed something."""
 
-    def futile(self, side: Side) -> None:
-        """Count an API call that changed nothing."""
+    def replaced(self) -> None:
+        """Note that another write was made instead of a refused one: the rest is decided again."""
 
     def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back.
@@ -119,6 +119,7 @@ class Applier:
                 elif isinstance(error, Invalid):
                     other_side = await self._write_otherwise(plan, planned.write, error, recorder)
                     sides.update((side, other_side))
+                    recorder.replaced()
                     break  # the other writes were decided without the refusal
                 else:
                     raise
@@ -149,7 +150,14 @@ class Applier:
     # -- a single write ----------------------------------------------------------------------------
 
     async def _write(self, plan: Plan, planned: PlannedWrite, recorder: WriteRecorder) -> int:
-        """Make the calls of a write. Return the number of calls."""
+        """Make the calls of a write, and report them to the policies and the recorder.
+
+        It is planned again if its object has changed, or was created. Return the number of calls,
+        with those of its note.
+
+        Raises:
+            SyncerError: As :meth:`apply`. Earlier calls stay made.
+        """
         made = 0
         write = planned.write
         results = plan.results
@@ -167,11 +175,9 @@ class Applier:
                 finally:
                     for learn in results.sent:
                         learn(planned, call, answer)
+                recorder.answered(planned, answer)
                 if answer.changed:
-                    recorder.wrote(write.side, call.kind)
                     self._show_others(plan.observed.controller, planned, answer)
-                else:
-                    recorder.futile(write.side)
 
             if planned.frozen:
                 for hold in results.frozen:
@@ -200,7 +206,7 @@ class Applier:
     ) -> None:
         """Notify other syncers of what one has brought up: it may be theirs to copy."""
         if controller.direction.comes_up and answer.obj is not None:
-            store = self.informers.at(*planned.ref)
+            store = controller.store_of(planned.ref)
             store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
 
     async def _note(
@@ -212,7 +218,7 @@ class Applier:
     ) -> int:
         """Set the annotations that follow from an accepted merge. Return the number of calls."""
         ref = merged.ref
-        live = self._store(plan.observed.controller, ref).get(ref.key)
+        live = plan.observed.controller.store_of(ref).get(ref.key)
         if live is None:
             return 0
         metadata = {**live["metadata"], "annotations": dict(annotations(live))}
@@ -222,7 +228,7 @@ class Applier:
     def _has_changed(self, controller: BoundSyncer, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
         ref = planned.ref
-        entry = self._store(controller, ref).entry(ref.key)
+        entry = controller.store_of(ref).entry(ref.key)
         live = planned.live
         if entry is None or live is None:
             return (entry is None) is not (live is None)
@@ -230,19 +236,6 @@ class Applier:
 
     def _cluster(self, side: Side) -> SideClient:
         return self.virtual if side is Side.VIRTUAL else self.host
-
-    def _store(self, controller: BoundSyncer, ref: ObjectRef) -> SideInformer:
-        """Return the store of an object; of the syncer's own kind, the one that it decides by.
-
-        The part of another syncer may contain the object's key, too.
-        """
-        own = dict(zip(Side, resources_of(controller.syncer), strict=False))
-        store = None
-        if own.get(ref.side) == ref.resource:
-            store = controller.store(ref.side, ref.key)
-        if store is None:
-            store = self.informers.at(*ref)
-        return store
 
     async def _send(
         self, controller: BoundSyncer, planned: PlannedWrite, call: Call
@@ -254,14 +247,14 @@ class Applier:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
         body = call.body
-        store = self._store(controller, planned.ref)
+        store = controller.store_of(planned.ref)
         with store.writing(key) as writing:
             try:
                 if write.precondition is not None and call.kind is not Operation.DELETE:
                     await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
-                        reply = await cluster.create(resource, body, body=call.take())
+                        reply = await cluster.create(resource, body, key=key, body=call.take())
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:
@@ -402,7 +395,7 @@ class Applier:
                     raise gone_with_its_namespace(namespace, state, mark=mark)
                 return
 
-        store = self._store(controller, precondition.observed)
+        store = controller.store_of(precondition.observed)
         with store.writing(key) as writing:
             await self._refresh(store, key, writing)
         entry = store.entry(key)

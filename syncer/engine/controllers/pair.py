@@ -110,6 +110,12 @@ class ClusterPair:
         """Return True if neither object of a request exists."""
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
+    def uid_of(self, request: SyncRequest) -> str:
+        """Return the uid of the virtual object of a request; ``""`` if there is none."""
+        store = self.controllers[request.syncer].virtual
+        entry = None if store is None else store.entry(request.key)
+        return "" if entry is None else entry.uid
+
     def given_up(self, store: SideInformer) -> bool:
         """Return True if a store isn't filled, and won't be before its error is corrected."""
         if store.synced:
@@ -126,7 +132,7 @@ class ClusterPair:
         pause = self.policies.pause
         if not pause.notes.synced and not self.given_up(pause.notes):
             return False
-        return not pause.is_paused(syncer)
+        return pause.reason(syncer) is None
 
     def degrade(self, part: str, condition: Condition) -> bool:
         """Show a limitation of a syncer or another part. Return False if it is shown already."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -11,9 +12,10 @@ from typing import Any, Literal, Protocol
 from cachetools import LRUCache
 
 from syncer.api import reasons
-from syncer.api.decision import Decision, Outcome, Warned
+from syncer.api.decision import Decision, Outcome, Verb, Warned
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Obj, Side, SyncRequest, uid_of
+from syncer.api.objects import Key, Obj, Side, SyncRequest, uid_of
+from syncer.api.paths import dig, path_text
 from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
@@ -23,6 +25,7 @@ from syncer.engine.controllers.request_status import RequestStatuses, decided_st
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
+from syncer.engine.reconcile.calls import Operation
 from syncer.engine.reconcile.controller import (
     MOST_NAMED,
     BoundSyncer,
@@ -30,12 +33,21 @@ from syncer.engine.reconcile.controller import (
     NamedCopy,
     Read,
 )
-from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
+from syncer.engine.reconcile.patch_paths import changes
+from syncer.engine.reconcile.plan import (
+    Deferred,
+    Plan,
+    PlannedWrite,
+    PostponedFields,
+    ServerAnswer,
+)
 from syncer.engine.reconcile.policies.contention import waiting
-from syncer.observe.logs import get_logger
+from syncer.observe.events import EventType
+from syncer.observe.logs import WORK, get_logger
 from syncer.observe.metrics import LagDirection, Metrics, SyncerMetrics
 from syncer.remembered import REMEMBERED
-from syncer.translate.messages import LONGEST_LABEL_QUOTE, MOST_LISTED
+from syncer.translate.alike import same
+from syncer.translate.messages import listed
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.queue import LAST_RETRY, Queue
 
@@ -64,14 +76,16 @@ class WorkerEvents(Protocol):
         """Handle a request that got no answer from a side."""
         ...
 
-    def warn(
+    def notify(
         self,
         pair: ClusterPair,
         request: SyncRequest,
         reason: str,
         message: str,
         *,
-        about: Obj | None,
+        about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
     ) -> None:
         """Notify the owner of the virtual object, or of ``about``."""
         ...
@@ -79,30 +93,71 @@ class WorkerEvents(Protocol):
 
 @dataclass(slots=True)
 class _Recorder:
-    """Counts the writes of a request."""
+    """Counts the writes of a request, and has the keys of its log lines."""
 
     metrics: SyncerMetrics
     statuses: RequestStatuses
-    cluster: str
-    syncer: str
+    #: None once the work on the request is over. A connection that was opened for it has the
+    #: recorder in its context, and must not hold the stores of a syncer that has stopped.
+    controller: BoundSyncer | None
+    request: SyncRequest
     writes: int = 0
     #: When the latest writes were made, in seconds of the engine's clock; 0 before the first.
     written: float = 0.0
     sides: set[Side] = field(default_factory=set)
+    #: True if the answer to a write of the latest round, or a refusal, may lead to another one.
+    leads_on: bool = False
     frozen: list[PostponedFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
     warnings: list[Warned] = field(default_factory=list)
+    #: True if a copy was created on the host.
+    has_copied: bool = False
+    _keys: Mapping[str, Any] | None = None
 
-    def wrote(self, side: Side, verb: str) -> None:
-        self.metrics.wrote(side, verb)
-        self.statuses.done[self.cluster, self.syncer, side, verb] += 1
-        self.writes += 1
-        self.sides.add(side)
+    def log_keys(self) -> Mapping[str, Any]:
+        controller = self.controller
+        if controller is None:
+            return _NO_KEYS
+        if self._keys is None:
+            request = self.request
+            self._keys = {
+                "cluster": request.cluster,
+                "syncer": request.syncer,
+                "resource": controller.syncer.resource,
+                "key": request.key,
+                "host_key": request.host_key or controller.host_key(request.key),
+                "reconcile_id": uuid.uuid4(),
+            }
+        return self._keys
 
-    def futile(self, side: Side) -> None:
-        self.metrics.futile(side)
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        controller = self.controller
+        assert controller is not None  # the work on the request goes on
+        side = planned.write.side
+        verb = answer.call.kind
+        if answer.changed:
+            self.metrics.wrote(side, verb)
+            self.statuses.done[self.request.cluster, self.request.syncer, side, verb] += 1
+            self.writes += 1
+            self.sides.add(side)
+            if side is Side.HOST and verb is Operation.CREATE:
+                self.has_copied = True
+        else:
+            self.metrics.futile(side)
+            fields = changes(answer.call, planned.live, controller.settings.marks)
+            log.info(
+                "a write changed nothing",
+                object=str(planned.ref),
+                verb=verb,
+                fields=[path_text(each.path) for each in fields],
+            )
+        if _leads_on(controller, planned, answer):
+            self.leads_on = True
+
+    def replaced(self) -> None:
+        self.leads_on = True
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.frozen.append(postponed)
@@ -248,21 +303,27 @@ class Workers:
 
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
-        recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
-        attempt = await self._in_step(pair, controller, request, changed, recorder)
-        if pair.controllers.get(request.syncer) is not controller:
-            # The syncer has left meanwhile, and its stores with it.
-            return recorder.writes, recorder.written
+        recorder = _Recorder(metrics, self.statuses, controller, request)
+        WORK.set(recorder)
+        try:
+            attempt = await self._in_step(pair, controller, request, changed, recorder)
+            if pair.controllers.get(request.syncer) is not controller:
+                # The syncer has left meanwhile, and its stores with it.
+                return recorder.writes, recorder.written
 
-        if attempt.error is not None:
-            result = self._failed(pair, request, attempt.error, attempt.reads)
-        else:
-            try:
-                result = self._settle(pair, request, attempt)
-            except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
-                result = self._failed(pair, request, error, attempt.reads)
-        metrics.reconciled(result, time.perf_counter() - start)
-        return recorder.writes, recorder.written
+            if recorder.has_copied:
+                self._send_shortened(pair, controller, request)
+            if attempt.error is not None:
+                result = self._failed(pair, request, attempt.error, attempt.reads)
+            else:
+                try:
+                    result = self._settle(pair, request, attempt)
+                except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+                    result = self._failed(pair, request, error, attempt.reads)
+            metrics.reconciled(result, time.perf_counter() - start)
+            return recorder.writes, recorder.written
+        finally:
+            recorder.controller = None
 
     async def _in_step(
         self,
@@ -295,9 +356,10 @@ class Workers:
                     continue
 
                 for ref in decision.on:
-                    store = pair.informers.at(*ref)
+                    store = controller.store_of(ref)
                     reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
+                recorder.leads_on = False
                 deferred = pair.reconciler.admit(plan, written_from)
                 if deferred is not None:
                     if deferred.backs_off:
@@ -318,7 +380,8 @@ class Workers:
                 recorder.warnings.clear()
                 if recorder.frozen:
                     self._send_frozen(pair, request, recorder)
-                if not sides or not _may_follow(controller, decision, sides):
+                may_follow = recorder.leads_on or decision.is_step or decision.deletes
+                if not sides or not may_follow:
                     self.queue.forget(request)
                     break
                 if decision.deletes and controller.is_over(request.key, plan.observed.host_key):
@@ -341,9 +404,7 @@ class Workers:
                     recorder.metrics.no_op()
             elif log.is_verbose:
                 where = ",".join(sorted(recorder.sides))
-                log.debug(
-                    "request made changes", **_about(request), sides=where, reason=decision.reason
-                )
+                log.debug("request made changes", sides=where, reason=decision.reason)
             return _Attempt(waiting(decision, recorder.frozen), None, reads, left_out)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
             return _Attempt(None, error, reads)
@@ -365,16 +426,14 @@ class Workers:
         """Notify the owner of an object of refused merges, and of fields that are newly frozen."""
         for error in recorder.refusals:
             message = shortened(str(error))
-            log.warning("a cluster refused a merge", **_about(request), error=message)
+            log.warning("a cluster refused a merge", error=message)
             event = retry_for(error, 0).event
             self._notify(pair, request, event, for_tenant(error, message))
         recorder.refusals.clear()
 
         for report in recorder.frozen:
             if report.new:
-                log.warning(
-                    "fields are not written for a time", **_about(request), reason=report.reason
-                )
+                log.warning("fields are not written for a time", reason=report.reason)
                 self._notify(pair, request, "FieldFrozen", report.reason)
 
     def _send_left_out(
@@ -386,19 +445,23 @@ class Workers:
             return
         self._warned[warned] = None
 
-        named = []
-        for field_path in fields[:MOST_LISTED]:
-            if len(field_path) > LONGEST_LABEL_QUOTE:
-                named.append(f"{field_path[:LONGEST_LABEL_QUOTE]}…")
-            else:
-                named.append(field_path)
-        list_of_fields = ", ".join(named)
-        if len(fields) > MOST_LISTED:
-            list_of_fields += f" and {len(fields) - MOST_LISTED} more"
         why = "not copied to the host, whose policy or version keeps it out"
-        message = f"{why}: {list_of_fields}"
-        log.debug("fields were not copied", **_about(request), fields=len(fields))
-        self._notify(pair, request, "NotCopied", message)
+        log.debug("fields were not copied", fields=len(fields))
+        self._notify(pair, request, "NotCopied", f"{why}: {listed(fields)}")
+
+    def _send_shortened(
+        self, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
+    ) -> None:
+        """Notify the owner of an object whose new copy has a name without that of the object."""
+        key = request.key
+        name = controller.host_key(key).name
+        if key.name in name:
+            return
+        translated: Key | None = None
+        with contextlib.suppress(Exception):  # a name translator may raise
+            translated = pair.settings.names.to_host(controller.syncer.host_resource, key)
+        if translated is not None and translated.name == name:  # the kind has no names of its own
+            self._notify(pair, request, "NameShortened", _SHORTENED, level="Normal", once=True)
 
     def _notify(
         self,
@@ -408,10 +471,12 @@ class Workers:
         message: str,
         *,
         about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
     ) -> None:
         # The names in an event are from the syncer's host_key, which may raise.
         with contextlib.suppress(Exception):
-            self._events.warn(pair, request, reason, message, about=about)
+            self._events.notify(pair, request, reason, message, about=about, level=level, once=once)
 
     def _settle(self, pair: ClusterPair, request: SyncRequest, attempt: _Attempt) -> _Result:
         decision = attempt.decision
@@ -427,9 +492,12 @@ class Workers:
             self.statuses.in_step(request)
         else:
             state, reason = status
-            is_new = self.statuses.note(request, state, reason, now=self._clock())
+            uid = ""
+            if decision.outcome is Outcome.PENDING:
+                uid = pair.uid_of(request)
+            is_new = self.statuses.note(request, state, reason, uid=uid, now=self._clock())
             if is_new and decision.outcome is Outcome.PENDING:
-                log.debug("request is waiting", **_about(request), reason=str(reason))
+                log.debug("request is waiting", reason=str(reason))
 
         result: _Result = "success"
         if decision.after is not None:
@@ -452,7 +520,7 @@ class Workers:
         try:
             self._report_failure(pair, request, error, retry)
         except Exception:
-            log.exception("a failure could not be reported", **_about(request))
+            log.exception("a failure could not be reported")
         return "error"
 
     def _report_failure(
@@ -474,22 +542,21 @@ class Workers:
             self._notify(pair, request, retry.event, for_tenant(error, message), about=about)
 
     def _log(self, request: SyncRequest, error: Exception, message: str) -> None:
-        keys = _about(request)
         if isinstance(error, SyncerError):
             if retry_for(error, 0).action is RetryAction.PARK:
-                log.warning("parked", **keys, error=message)
+                log.warning("parked", error=message)
             else:
-                log.warning("failed, will try again", **keys, error=message)
+                log.warning("failed, will try again", error=message)
             return
 
         frames = traceback.extract_tb(error.__traceback__)
         lines = tuple([(frame.filename, frame.lineno) for frame in frames])
         raised = (request.syncer, hash(lines))
         if raised in self._raised:
-            log.error("a syncer raised", **keys, error=message)
+            log.error("a syncer raised", error=message)
         else:
             self._raised.add(raised)
-            log.error("a syncer raised", **keys, exc_info=error)
+            log.error("a syncer raised", exc_info=error)
 
     def _again(
         self,
@@ -522,6 +589,12 @@ class Workers:
         self.queue.retry(request, at_least=retry.seconds, at_most=at_most, at_once=is_at_once)
 
 
+_NO_KEYS: Mapping[str, Any] = {}
+#: The event about a copy with such a name.
+_SHORTENED = (
+    "its copy on the host has a shortened name with a hash at the end, as its whole name would be"
+    " too long there, or could be that of another object: a shorter name stays readable"
+)
 #: The checked copies of a request before any copy was left unread.
 _NOTHING_KNOWN: CheckedCopies = {}
 
@@ -541,15 +614,21 @@ async def _check_in_steps(unread: Iterable[NamedCopy]) -> CheckedCopies:
     return known
 
 
-def _about(request: SyncRequest) -> dict[str, Any]:
-    """Return the keys of a log line about a request."""
-    return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
+def _leads_on(controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer) -> bool:
+    """Return True if the answer to a write may lead to another decision.
 
-
-def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -> bool:
-    """Return True if the writes may lead to further ones.
-
-    The host's response may be written back, and a deleted object is created again.
+    What the host answers may be written back: after a change of a copy, only other values of the
+    fields that come up. What others have changed before is shown by the watch.
     """
-    may_return = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
-    return may_return or decision.is_step or decision.deletes
+    if controller.writes_back:
+        return True
+    up = controller.syncer.up
+    write = planned.write
+    if not up or write.side is not Side.HOST:
+        return False
+    before = planned.live
+    now = answer.obj
+    is_change = write.verb is Verb.APPLY and answer.call.kind is Operation.PATCH
+    if controller.looks_back or not is_change or before is None or now is None:
+        return True
+    return any(not same(dig(before, path), dig(now, path)) for path in up)

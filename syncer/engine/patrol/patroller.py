@@ -27,7 +27,7 @@ from syncer.engine.patrol.findings import Finding, FindingOutcome, Scan
 from syncer.engine.patrol.report import Tally, log_scan
 from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
-from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
+from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner, repair_text
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep
 from syncer.engine.reconcile.policies.breaker import STEP, PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
@@ -45,6 +45,8 @@ GRACE_SECONDS = 3.0
 BLAMED = 100
 #: Random variation of the time between two scans, as a fraction.
 JITTER = 0.1
+#: Number of repairs of a scan of which the owners of the objects are notified.
+NOTIFIED = 50
 #: Number of findings of a scan that are kept for a report.
 KEPT = 1000
 
@@ -55,6 +57,10 @@ _T = TypeVar("_T")
 
 def _no_objection() -> None:
     """Return no reason against repairs."""
+
+
+def _notify_nobody(request: SyncRequest, message: str) -> None:
+    """Notify nobody."""
 
 
 def _every(syncer: str) -> bool:
@@ -75,6 +81,8 @@ class PatrolHooks:
     reason: Callable[[SyncRequest], str]
     #: Returns why nothing may be repaired, or None.
     hands_off: Callable[[], str | None] = _no_objection
+    #: Notifies the owner of a virtual object of a repair.
+    notify: Callable[[SyncRequest, str], None] = _notify_nobody
 
 
 class Patroller:
@@ -178,7 +186,7 @@ class Patroller:
         if not scan.problem:
             await self._patrol(controller, scan)
         scan.seconds = self._clock() - begun
-        self.tally.add(scan)
+        self.tally.add(scan, self._utcnow())
         log_scan(scan, self.cluster)
         self.reports[scan.syncer] = scan
         scan.keep(KEPT)
@@ -248,8 +256,7 @@ class Patroller:
         if scan.problem:
             return
         async for request in in_steps(suspects):
-            if not self._is_known_trouble(controller, request):
-                scan.findings += self._findings(controller, request)
+            scan.findings += self._findings(controller, request)
         await self._hold(controller, scan.findings)
         await self._blame(scan.findings)
         await self._repair(controller, scan)
@@ -268,12 +275,8 @@ class Patroller:
         for request in verified.changed(everything=scan.fresh or is_by_facts):
             if request is None:
                 scan.skipped += 1
-            elif self._is_known_trouble(controller, request):
-                scan.busy += 1
-            else:
-                scan.verified += 1
-                if self._has_drifted(controller, scan, request):
-                    suspects.append(request)
+            elif self._has_drifted(controller, scan, request):
+                suspects.append(request)
             if request is None:
                 done += 1
             else:
@@ -294,30 +297,40 @@ class Patroller:
             self._verified[name] = verified
         return verified
 
-    def _is_known_trouble(self, controller: BoundSyncer, request: SyncRequest) -> bool:
-        """Return True if a request waits, is in work or fails.
-
-        Not if its copy grants more than it may: that is drift in any case.
-        """
-        if not self._hooks.busy(request) or self._pair.policies.breaker.holds(request):
-            return False
-        if not isinstance(controller.syncer, Grants):
-            return True
-        try:
-            return not any(drift.revokes for drift in self._drifts(controller, request))
-        except Exception:  # noqa: BLE001 — as for the worker, which has reported it
-            return True
-
     def _has_drifted(self, controller: BoundSyncer, scan: Scan, request: SyncRequest) -> bool:
+        """Reconcile a request, and count it. Return True if it has drifted."""
         try:
-            if any(self._drifts(controller, request)):
-                return True
+            found = self._drift_unless_trouble(controller, request)
         except Exception as error:  # noqa: BLE001 — the worker of the request reports it
             # It is refused, or the syncer has a bug.
+            scan.verified += 1
             scan.troubles[request] = f"{type(error).__name__}: {error}"
             return False
+        if found is None:
+            scan.busy += 1
+            return False
+        scan.verified += 1
+        if found:
+            return True
         self._verified_of(controller).add(request)
         return False
+
+    def _drift_unless_trouble(
+        self, controller: BoundSyncer, request: SyncRequest
+    ) -> list[Drift] | None:
+        """Return the drift of a request; None if it waits, is in work or fails already.
+
+        If its copy grants more than it may, that is drift in any case.
+        """
+        if not self._hooks.busy(request) or self._pair.policies.breaker.holds(request):
+            return list(self._drifts(controller, request))
+        if not isinstance(controller.syncer, Grants):
+            return None
+        try:
+            found = list(self._drifts(controller, request))
+        except Exception:  # noqa: BLE001 — as for the worker, which has reported it
+            return None
+        return found if any(drift.revokes for drift in found) else None
 
     def _drifts(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[Drift]:
         """Yield the drift of a request, including drift that a policy leaves alone."""
@@ -341,7 +354,7 @@ class Patroller:
 
     def _findings(self, controller: BoundSyncer, request: SyncRequest) -> list[Finding]:
         try:
-            found = list(self._drifts(controller, request))
+            found = self._drift_unless_trouble(controller, request) or []
         except Exception:  # noqa: BLE001 — as above; the request could be decided some seconds ago
             return []
         rules = policies(self._pair.settings, controller.syncer.name)
@@ -436,8 +449,15 @@ class Patroller:
                 finding.outcome = FindingOutcome.FAILED
             else:
                 finding.outcome = FindingOutcome.REPAIRED
+        await self._notify(scan)
         for request, why in list(scan.troubles.items()):
             scan.troubles[request] = self._hooks.reason(request) or why
+
+    async def _notify(self, scan: Scan) -> None:
+        """Notify the owners of the objects that were repaired."""
+        repaired = [each for each in scan.findings if each.outcome is FindingOutcome.REPAIRED]
+        async for finding in in_steps(repaired[:NOTIFIED]):
+            self._hooks.notify(finding.request, repair_text(finding.drift))
 
     def _left(self, controller: BoundSyncer, request: SyncRequest) -> str:
         """Return why a request is not in step after its repair; ``""`` if it is."""

@@ -1,6 +1,7 @@
 """Build patrollers: one beside the workers of a process, or one that repairs without workers."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -15,6 +16,7 @@ from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.patrol.patroller import PatrolHooks, Patroller
 from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import StoppedDeletions
+from syncer.observe.events import NotifyOwner
 from syncer.workqueue.queue import Queue
 
 #: Seconds between checks of a repair.
@@ -42,12 +44,15 @@ class PatrolEngine(Protocol):
 
 
 def beside_workers(
-    engine: PatrolEngine, pair: ClusterPair, silent: Callable[[], str | None]
+    engine: PatrolEngine,
+    pair: ClusterPair,
+    silent: Callable[[], str | None],
+    notify: NotifyOwner,
 ) -> Patroller | None:
     """Return a patroller that repairs through the queue, at low priority.
 
-    ``silent`` returns which cluster of the pair doesn't answer; None if both do. The result is None
-    if the settings disable the patroller.
+    ``silent`` returns which cluster of the pair doesn't answer; None if both do. ``notify`` records
+    an event for the owner of an object. The result is None if the settings disable the patroller.
     """
 
     def is_under_way(request: SyncRequest) -> bool:
@@ -69,7 +74,11 @@ def beside_workers(
         is_troubled = status is not None and status.state in _TROUBLED
         return is_troubled or engine.queue.holds(request)
 
-    hooks = PatrolHooks(silent, busy, repair, partial(_reason, engine))
+    def notify_of_repair(request: SyncRequest, message: str) -> None:
+        with contextlib.suppress(Exception):  # a name translator may raise
+            notify(request, "DriftRepaired", message, level="Normal")
+
+    hooks = PatrolHooks(silent, busy, repair, partial(_reason, engine), notify=notify_of_repair)
     return _patroller(engine, pair, hooks)
 
 
@@ -132,6 +141,7 @@ METRICS: Mapping[str, Callable[[Tally], Mapping[tuple[str, ...], float]]] = {
     "syncer_patrol_pairs": attrgetter("pairs"),
     "syncer_store_corrections": attrgetter("corrections"),
     "syncer_patrol_seconds": attrgetter("seconds"),
+    "syncer_patrol_last_success_timestamp_seconds": attrgetter("completed"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from syncer.engine.patrol.findings import FindingOutcome, Scan
 from syncer.engine.reconcile.drift import path_text
@@ -22,9 +23,11 @@ class Tally:
     pairs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     corrections: Counter[tuple[str, ...]] = field(default_factory=Counter)
     seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
+    #: When the latest complete scan ended, in seconds since 1970; 0 before.
+    completed: dict[tuple[str, ...], float] = field(default_factory=dict)
 
-    def add(self, scan: Scan) -> None:
-        """Add a scan. The remaining drift is that of the latest scan."""
+    def add(self, scan: Scan, now: datetime) -> None:
+        """Add a scan that ended at time ``now``. The remaining drift is that of the latest scan."""
         name = scan.syncer
         for labels in list(self.objects):
             if labels[0] == name:
@@ -37,6 +40,9 @@ class Tally:
         self.pairs[name, "verified"] += scan.verified
         self.pairs[name, "skipped"] += scan.skipped
         self.seconds[name,] = scan.seconds
+        self.completed.setdefault((name,), 0.0)
+        if not scan.problem:
+            self.completed[name,] = now.timestamp()
 
 
 def log_scan(scan: Scan, cluster: str) -> None:

@@ -126,7 +126,7 @@ async def survey(pair: ClusterPair, controllers: Iterable[BoundSyncer], *, key: 
 
 
 async def _drop_taken(found: Survey, pair: ClusterPair) -> None:
-    """Replace creations under names that other objects have, which are not watched, by troubles.
+    """Turn each creation whose name an object has that isn't watched into a trouble.
 
     One whose name can't be looked up becomes a trouble, too.
     """
@@ -145,7 +145,7 @@ async def _drop_taken(found: Survey, pair: ClusterPair) -> None:
             except NotFound:
                 return ""
             except (ClusterError, DecodeError) as failure:
-                return shortened(f"whether the {side} side has a {what} can't be read: {failure}")
+                return shortened(f"can't check whether the {side} side has a {what}: {failure}")
         why = f"the {side} side has a {what} that is not ours"
         return f"{why}: rename or remove one of the two"
 

@@ -15,7 +15,7 @@ from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
-from syncer.api.roles import Syncer
+from syncer.api.roles import Mirror, Syncer
 from syncer.cache.entry import Entry
 from syncer.directions import Direction, resources_of
 from syncer.engine.reconcile.calls import exact_paths
@@ -285,7 +285,7 @@ class Reads:
         for controller in self._controllers.values():
             syncer = controller.syncer
             host_resource = syncer.host_resource
-            if not controller.direction.goes_down:
+            if not controller.direction.makes_copies:
                 continue
             if host_resource.group == group and host_resource.kind == kind:
                 host_key = partial(syncer.host_key, controller.settings)
@@ -416,11 +416,15 @@ class BoundSyncer:
     metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
+    #: The resources of its own objects, by side; none if it syncs nothing.
+    resources: Mapping[Side, Resource] = field(init=False)
     #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
     #: The stores of its own host objects: that one, or those of its parts.
     hosts: tuple[SideInformer, ...] = field(init=False)
+    #: True if each change of a copy is followed by another decision, whatever the answer shows.
+    looks_back: bool = field(init=False)
     #: The syncer, if it has these optional roles.
     around: AroundReconcile | None = field(init=False)
     excludes: Excludes | None = field(init=False)
@@ -430,8 +434,9 @@ class BoundSyncer:
         self.settings = self.view.settings
         self.metadata = self._metadata_filter()
 
+        self.resources = dict(zip(Side, resources_of(self.syncer), strict=False))
         own: dict[Side, SideInformer] = {}
-        for side, resource in zip(Side, resources_of(self.syncer), strict=False):
+        for side, resource in self.resources.items():
             if self.view.informers.has(side, resource):
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)
@@ -445,6 +450,16 @@ class BoundSyncer:
         syncer: object = self.syncer
         self.around = syncer if isinstance(syncer, AroundReconcile) else None
         self.excludes = syncer if isinstance(syncer, Excludes) else None
+
+        kind = type(self.syncer)
+        is_plain = (
+            issubclass(kind, Mirror) and kind.sync is Mirror.sync and kind.reflect is Mirror.reflect
+        )
+        patches = self.config.patches
+        if patches.down or patches.up:
+            self.looks_back = True
+        else:
+            self.looks_back = kind.looks_back and not is_plain
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down
@@ -481,8 +496,12 @@ class BoundSyncer:
         return self.syncer.name
 
     def stands_for(self, resource: Resource) -> bool:
-        """Return True if the syncer has host objects for virtual objects of this resource."""
-        return self.direction.by_host and self.syncer.resource == resource
+        """Return True if the syncer has host objects for virtual objects of this resource.
+
+        A name in a copy may lead to these.
+        """
+        direction = self.direction
+        return direction.by_host and self.syncer.resource == resource and not direction.made_for
 
     @property
     def is_among_copies(self) -> bool:
@@ -516,6 +535,21 @@ class BoundSyncer:
             if store.part is not None and store.part.contains(key):
                 return store
         return None
+
+    def store_of(self, ref: ObjectRef) -> SideInformer:
+        """Return the store of an object; of the syncer's own kind, the one that it decides by.
+
+        The part of another syncer may contain the object's key, too.
+
+        Raises:
+            KeyError: The resource isn't watched there.
+        """
+        store = None
+        if self.resources.get(ref.side) == ref.resource:
+            store = self.store(ref.side, ref.key)
+        if store is None:
+            store = self.view.informers.at(*ref)
+        return store
 
     def has(self, side: Side, key: Key) -> bool:
         """Return True if the cache has an object of the syncer's resource at this key."""
@@ -560,6 +594,7 @@ class BoundSyncer:
             now=view.utcnow(),
             translate=host_key or syncer.host_key,
             metadata=self.metadata,
+            made_for=self.direction.made_for,
         )
 
     def host_key(self, key: Key) -> Key:

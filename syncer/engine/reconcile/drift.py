@@ -14,6 +14,7 @@ from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep, holders
 from syncer.engine.reconcile.patch_fields import Change, changes
 from syncer.translate.alike import same
+from syncer.translate.messages import listed
 from syncer.translate.three_way import ABSENT
 
 #: Longest value that is shown, in characters.
@@ -184,6 +185,23 @@ def changed_by(live: Obj, path: tuple[PathStep, ...]) -> FieldManager | None:
 
 
 # -- text ------------------------------------------------------------------------------------------
+
+
+def repair_text(drift: Drift) -> str:
+    """Return a sentence about repaired drift for the owner of the virtual object."""
+    what = "it"
+    if drift.side is Side.HOST:
+        what = "its copy on the host"
+    match drift.kind:
+        case "missing":
+            return f"{what} was missing, and has been created again"
+        case "orphan":
+            return f"{what} was there without its original, and has been deleted"
+        case "wrongOwner":
+            return f"{what} was that of an earlier object, and has been replaced"
+        case "field" | "metadata" | "status":
+            paths = [path_text(change.path) for change in drift.changes]
+            return f"{what} differed, and has been set right: {listed(paths)}"
 
 
 def path_text(path: tuple[PathStep, ...]) -> str:

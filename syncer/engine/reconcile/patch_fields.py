@@ -1,6 +1,5 @@
 """The fields of a merge patch, beside those of the live object. Pure."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from syncer.api.objects import Obj
@@ -20,8 +19,8 @@ class Change:
 
 def changes(
     patch: Obj, live: Any, *, depth: int | None = None, above: tuple[PathStep, ...] = ()
-) -> Iterator[Change]:
-    """Yield the fields of a merge patch, each with its wanted and its live value.
+) -> list[Change]:
+    """Return the fields of a merge patch, each with its wanted and its live value.
 
     A wanted value of None removes the field. Fields that are equal on both sides are among them.
 
@@ -33,24 +32,33 @@ def changes(
             sides have it, lists of equally many mappings into the fields of their elements.
         above: The path of ``patch`` in the object.
     """
+    fields: list[Change] = []
+    _add(fields, patch, live, depth, above)
+    return fields
+
+
+def _add(
+    fields: list[Change], patch: Obj, live: Any, depth: int | None, above: tuple[PathStep, ...]
+) -> None:
+    """Add the fields of a merge patch; a generator would pass each on through all levels."""
     live_fields = live if isinstance(live, dict) else {}
     for name, wanted in patch.items():
         path = (*above, name)
         found = live_fields.get(name, ABSENT)
         if depth is None:
-            yield from _split(Change(path, wanted, found))
+            _add_split(fields, Change(path, wanted, found))
         elif depth > 1 and wanted and isinstance(wanted, dict):
-            yield from changes(wanted, found, depth=depth - 1, above=path)
+            _add(fields, wanted, found, depth - 1, path)
         else:
-            yield Change(path, wanted, found)
+            fields.append(Change(path, wanted, found))
 
 
-def _split(change: Change) -> Iterator[Change]:
+def _add_split(fields: list[Change], change: Change) -> None:
     wanted = change.wanted
     found = change.found
     if isinstance(wanted, dict):
         if isinstance(found, dict) or change.path[0] == "metadata":
-            yield from changes(wanted, found, above=change.path)
+            _add(fields, wanted, found, None, change.path)
             return
     elif (
         isinstance(wanted, list) and isinstance(found, list) and _have_like_elements(wanted, found)
@@ -58,9 +66,9 @@ def _split(change: Change) -> Iterator[Change]:
         # A list is written whole, but seldom changes as a whole.
         for index, (wanted_element, element) in enumerate(zip(wanted, found, strict=True)):
             written = {name: value for name, value in wanted_element.items() if value is not None}
-            yield from changes(written, element, above=(*change.path, index))
+            _add(fields, written, element, None, (*change.path, index))
         return
-    yield change
+    fields.append(change)
 
 
 def _have_like_elements(one: list[Any], other: list[Any]) -> bool:

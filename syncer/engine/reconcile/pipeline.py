@@ -92,7 +92,7 @@ class Pipelines:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of a pair that keep state between requests."""
+    """The policies of a cluster pair that keep state between requests."""
 
     pause: Pause
     breaker: CircuitBreaker
@@ -159,7 +159,7 @@ def _pipeline(
     if PODS in resources_of(syncer)[1:]:
         decisions.append(guard_pod_start)
     # Without host namespaces of its own, a tenant's namespaces decide where the copies are put.
-    is_free = controller.settings.names.host_namespaces() is None
+    is_free = controller.settings.names.host_namespaces() is None and controller.is_among_copies
     if is_free and goes_down and syncer.host_resource.namespaced:
         decisions.append(policies.homes.hold_back)
 

@@ -130,7 +130,8 @@ class Results:
     frozen: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
     #: From the same fields, once their other managers are known; each returns a report about them.
     named: tuple[Callable[[Sequence[Frozen]], PostponedFields], ...] = ()
-    #: From a write that was made whole, or that needed no call.
+    #: From a write whose planned calls have all succeeded, also if it had none, or lacked frozen
+    #: fields.
     settled: tuple[Callable[[PlannedWrite], None], ...] = ()
     #: From a merge that was refused; each returns the report about it.
     refused: tuple[Callable[[PlannedWrite, SyncerError], PostponedFields], ...] = ()

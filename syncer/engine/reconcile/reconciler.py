@@ -153,30 +153,27 @@ class Reconciler:
             Refused: The write is forbidden.
         """
         controller = observed.controller
+        syncer = controller.syncer
         side = write.side
         key = key_of(write.obj)
         if side is Side.VIRTUAL:
-            store = controller.virtual
+            resource = write.resource or syncer.resource
             own_key = observed.request.key
             own = observed.virtual
         else:
-            store = controller.host
+            self._check_place(controller, write)
+            resource = write.resource or syncer.host_resource
             own_key = observed.host_key
             own = observed.host
-        if store is None or write.resource is not None:
-            syncer = controller.syncer
-            default = syncer.resource if side is Side.VIRTUAL else syncer.host_resource
-            store = self.view.informers.store(side, write.resource or default)
-            own = None
 
-        if own is not None and is_latest and key == own_key:
+        ref = ObjectRef(side, resource, key)
+        is_own = write.resource is None and key == own_key
+        if own is not None and is_latest and is_own:
             live: Obj | None = own
         else:
-            live = store.get(key)
-        resource = store.resource
+            live = controller.store_of(ref).get(key)
         if side is Side.HOST:
-            self._check(write, live, resource)
-        ref = ObjectRef(side, resource, key)
+            self._check(controller, write, live, resource)
         exact = controller.exact[side] if write.exact is None else write.exact
         is_copy = side is Side.HOST and write.resource is None
         create_only = controller.syncer.create_only if is_copy else ()
@@ -358,7 +355,9 @@ class Reconciler:
                 raise
             return remains
 
-    def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
+    def _check(
+        self, controller: BoundSyncer, write: Write, live: Obj | None, resource: Resource
+    ) -> None:
         """Refuse a forbidden write, whatever a syncer decided.
 
         That is one to an unmarked object, or outside the host namespaces.
@@ -369,7 +368,15 @@ class Reconciler:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
-        self.homes.check(write, resource)
+        if controller.direction.own_namespaces(self.view.settings) is None:
+            self.homes.check(write, resource)
+
+    def _check_place(self, controller: BoundSyncer, write: Write) -> None:
+        """Refuse a write outside of the host namespaces that the operator names for a syncer."""
+        own = controller.direction.own_namespaces(self.view.settings)
+        if own is not None and key_of(write.obj).namespace not in own:
+            section = f"sync.{controller.syncer.section}"
+            raise Refused(f"the host namespace of {key_of(write.obj)} isn't listed in {section}")
 
 
 def _cached(store: SideInformer | None, key: Key) -> Obj | None:

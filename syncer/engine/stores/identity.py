@@ -14,6 +14,7 @@ from syncer.api.objects import Key, Obj, key_of
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
+from syncer.directions import direction_of
 from syncer.resources.kinds import CONFIG_MAPS
 
 #: The ConfigMap in the virtual cluster.
@@ -149,12 +150,20 @@ async def _must_have_no_copy(
     marks = settings.marks
     identity = settings.identity
     selector = marks.selector(identity)
-    namespaces = settings.names.host_namespaces() if resource.namespaced else None
-    for namespace in namespaces or ("",):
+    direction = direction_of(syncer)
+    namespaces = direction.own_namespaces(settings)
+    if namespaces is None:
+        namespaces = settings.names.host_namespaces() if resource.namespaced else None
+    for namespace in ("",) if namespaces is None else namespaces:
         with contextlib.suppress(NotFound, Forbidden):  # then the daemon doesn't sync them either
             async for page in host.list_pages(resource, namespace=namespace, selector=selector):
                 for obj in map(codec.observed, page.items):
-                    if marks.is_ours(obj, cluster=identity, resource=syncer.resource):
+                    if marks.is_ours(
+                        obj,
+                        cluster=identity,
+                        resource=syncer.resource,
+                        made_for=direction.made_for,
+                    ):
                         copy = f"{resource.kind} {key_of(obj)}"
                         raise ConfigError(_survivor(copy, wanted))
 

@@ -97,7 +97,8 @@ class References:
         referrer = _Referrer(name, syncer.resource, role, store, makes, selections)
         self._referrers[name] = referrer
 
-        store.add_index(f"refers/{name}", counted(role.refers), owner=name, notify=self._named)
+        refers = counted(role.refers)
+        store.add_index(f"refers/{name}", refers, owner=name, notify=self._named, when="used")
         if role.owns:
             owned = partial(self._owned, role)
             store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=owned)

@@ -8,8 +8,6 @@ from syncer.resources.secrets import CONTROL_PLANE_TYPES
 
 #: The top-level fields that every object has.
 IDENTITY = ("apiVersion", "kind", "metadata")
-#: Below the marks' prefix: on a virtual object that came from the host, the syncer that made it.
-MADE_FOR = "made-for"
 #: The paths that hold the contents of objects that operators create on the host, by kind.
 _OWNED: Mapping[Resource, tuple[FieldPath, ...]] = {
     SECRETS: ("data", "type", "immutable"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncer.api import Config, Marks, NameTranslator, Reference, Resource, Shown, Side, Syncer
-from syncer.names.templated import keeps_names, lack
+from syncer.names.templated import fault_of, keeps_names
 from syncer.resources.custom.config import CustomConfig, Related
 from syncer.resources.custom.from_host import CustomFromHost
 from syncer.resources.custom.mirror import CustomKind, CustomToHost, Retained, Ties
@@ -100,9 +100,9 @@ class CustomEntry:
 
         template = self.config.template
         if template is not None:
-            missing = lack(template, self.names, namespaced=kind.virtual.namespaced)
-            if missing:
-                raise _Waits(f"{self._where}.name {missing}")
+            fault = fault_of(template, self.names, namespaced=kind.virtual.namespaced)
+            if fault:
+                raise _Waits(f"{self._where}.name {fault}")
 
         if self.config.direction == "fromHost":
             is_given = bool(self.config.namespaces)

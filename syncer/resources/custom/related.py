@@ -48,7 +48,6 @@ from syncer.api import (
 )
 from syncer.resources.custom.config import NAME, By, Related
 from syncer.resources.custom.contents import (
-    MADE_FOR,
     USUAL,
     exact_of,
     harmless,
@@ -80,7 +79,7 @@ class Belonging(NamedTuple):
 class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
     """The host owns the contents of these objects.
 
-    They are deleted when their host object or the custom object is.
+    They are deleted when their host object is gone, or no synced custom object claims it any more.
     """
 
     reverts_virtual_changes = True
@@ -115,9 +114,10 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return [Index(ours, self._by_original, self._made_from)]
 
     def virtual_key(self, ctx: Context[Related], host: Obj) -> Key | None:
-        """Return the key that follows from the custom object.
+        """Return the key that follows from the custom object that claims the host object.
 
-        If that is gone, return the key under which the object has appeared; None if it has not.
+        If none claims it any more, return the key under which the object has appeared, so that it
+        can be deleted there; None if it has not appeared.
         """
         found = self._belonging(ctx, host)
         if found is not None:
@@ -232,7 +232,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         paths = owned(self.resource) or top_level(host)
         virtual = shown(ctx, harmless(host), key, paths)
         notes = {
-            f"{ctx.marks.prefix}/{MADE_FOR}": self.name,
+            ctx.marks.made_for: self.name,
             f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host)),
         }
         virtual["metadata"]["annotations"] = {**annotations_of(virtual), **notes}
@@ -244,13 +244,13 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
     def _made_from(self, virtual: Obj) -> Iterable[str]:
         """Return the host key of the original of a virtual object that this syncer has made."""
         notes = annotations_of(virtual)
-        if notes.get(f"{self._marks.prefix}/{MADE_FOR}") != self.name:
+        if notes.get(self._marks.made_for) != self.name:
             return ()
         return [notes.get(f"{self._marks.prefix}/{MADE_FROM}", "")]
 
     def _is_anothers(self, virtual: Obj) -> str:
         """Return the reason why a virtual object isn't this syncer's; ``""`` if it is."""
-        made_for = annotations_of(virtual).get(f"{self._marks.prefix}/{MADE_FOR}")
+        made_for = annotations_of(virtual).get(self._marks.made_for)
         if made_for == self.name:
             return ""
         return reasons.ANOTHERS(made_for or "another syncer")

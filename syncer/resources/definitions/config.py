@@ -101,6 +101,13 @@ class TenantDefinitionConfig(Config):
     A CRD that the host has already is left alone.
     """
 
+    scope: Literal["", "Namespaced", "Cluster"] = ""
+    """The scope that these CRDs must have; one of another scope isn't copied. Empty: either.
+
+    The tenant chooses it, and it can't be changed once the CRD is on the host. The objects of a
+    cluster-wide kind have no namespace there.
+    """
+
     on_removal: OnRemoval = "retain"
     """What happens to the host's CRD when the virtual CRD is gone or no longer listed.
 

@@ -10,6 +10,7 @@ from syncer.api import (
     MetadataRules,
     Obj,
     Pair,
+    Refused,
     Right,
     Settings,
     Side,
@@ -64,9 +65,9 @@ class TenantDefinitionSyncer(
         return key
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """Return the right to list the custom resources of a CRD.
+        """Return the rights to list the custom resources of the listed CRDs.
 
-        A CRD that has some may not be deleted, with ``delete-if-unused``.
+        With ``delete-if-unused`` a CRD must not be deleted while it has some.
         """
         config = settings.section(self.name, TenantDefinitionConfig)
         assert config
@@ -80,6 +81,7 @@ class TenantDefinitionSyncer(
             return skip(reason)
         if is_deleting(virtual):
             return skip(reasons.ORIGINAL_ENDS("CRD"))
+        _must_have_scope(ctx, virtual)
         wanted = without_built_in_names(crossing(virtual, conversion=ctx.config.conversion))
         return _apply(ctx, virtual, wanted, "the virtual CRD is named in the configuration")
 
@@ -91,6 +93,7 @@ class TenantDefinitionSyncer(
             return wait(reasons.VIRTUAL_ENDS("CRD"))
         if is_deleting(pair.host):
             return wait(reasons.REMADE("host CRD"))
+        _must_have_scope(ctx, pair.virtual)
         wanted = without_built_in_names(crossing(pair.virtual, conversion=ctx.config.conversion))
         refuse_unsafe(wanted, pair.host, Side.HOST)
         return _apply(ctx, pair.virtual, wanted)
@@ -113,6 +116,16 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
     if name in ctx.config.names:
         return ""
     return reasons.NOT_LISTED(name, f"sync.{TenantDefinitionSyncer.section}.names")
+
+
+def _must_have_scope(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> None:
+    """Refuse a CRD of another scope than the configured one."""
+    found = virtual["spec"]["scope"]
+    wanted = ctx.config.scope
+    if wanted and found != wanted:
+        option = f"sync.{TenantDefinitionSyncer.section}.scope"
+        why = f"is {found}, and only {wanted} kinds go to the host ({option})"
+        raise Refused(why, path="spec.scope")
 
 
 def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:

@@ -106,8 +106,8 @@ def labels(ctx: Context, virtual: Obj) -> dict[str, str]:
     A direction is isolated if a policy selects the Pod for it, unless one of these lets everything
     through. A policy isolates also while it is refused, so that no Pod is open that the tenant
     means to close. One that is refused for its length isolates all Pods of its namespace, as does
-    one with values of wrong types, as a malicious API server may have it; and so do more policies
-    or expressions than are compared.
+    one with values of wrong types or unknown operators, as a malicious or newer API server may have
+    it; and so do more policies or expressions than are compared.
     """
     policies = _policies_of(ctx, key_of(virtual).namespace)
     if policies is None:
@@ -210,6 +210,9 @@ def _parsed(home: str, state: _State, config: NetworkPolicyConfig) -> _Policies:
                     f"the NetworkPolicies there select Pods by more than {MOST_EXPRESSIONS} labels"
                 )
                 why = f"{why}, expressions and values together; use fewer"
+                return _Policies(size=size, reason=f"{_WHOLE}: {why}")
+            if fault := selectors.fault(selector):
+                why = f"the podSelector of a NetworkPolicy there {fault}; correct it"
                 return _Policies(size=size, reason=f"{_WHOLE}: {why}")
             labels = summary.get("labels")
             if labels is None or config.selector.selects({"metadata": {"labels": labels}}):

@@ -90,6 +90,7 @@ class PodSyncer(
     up = ("status",)
     translates = ("spec",)
     own_deletion = True
+    looks_back = False
     references = REFERENCES
     reads = (
         _VIRTUAL_SERVICES,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from custom_scene import CERTIFICATES, ISSUERS
 
-from chaos.guards import MARKS, home, owner_of
+from chaos.guards import MARKS, host_namespace, owner_of
 from chaos.people import INGRESSES, KINDS, SAMPLED, SERVICE_ACCOUNTS
 from syncer.api import Key, Obj, SyncRequest, annotations_of, is_deleting, uid_of
 from syncer.api.reasons import RequestState
@@ -90,12 +90,12 @@ def _unlike(kind: str, original: Obj, copy: Obj) -> Iterator[str]:
 
 def _copies(stage: "Stage", tenant: str, kind: str) -> Iterator[str]:
     """Copies without an original, second copies, and copies in odd places."""
-    for copy in stage.host.objects(kind, home(tenant)) if stage.serves("host", kind) else ():
+    for copy in stage.host.objects(kind, host_namespace(tenant)) if stage.serves("host", kind) else ():
         notes = annotations_of(copy)
         if owner_of(copy) != tenant or notes.get(MARKS.kind, "").partition(".")[0] != copy["kind"]:
             continue
         space, name = notes.get(MARKS.namespace, ""), notes.get(MARKS.name, "")
         if stage.tenants[tenant].get(kind, f"{space}/{name}") is None:
             yield f"{tenant} {kind} {space}/{name} is gone but has a copy"
-        if stage.host_path(tenant, space, name) != f"{home(tenant)}/{copy['metadata']['name']}":
+        if stage.host_path(tenant, space, name) != f"{host_namespace(tenant)}/{copy['metadata']['name']}":
             yield f"{tenant} {kind} {space}/{name} has a second copy"

@@ -15,7 +15,7 @@ from sampled import define
 
 from chaos.alike import differences
 from chaos.daemons import CANDIDATES, OURS, SYSTEM, Cast, Daemon, bugs, configured
-from chaos.guards import Guards, home
+from chaos.guards import Guards, host_namespace
 from chaos.people import KINDS, PIN, SPACES, defined, made
 from chaos.servers import Server
 from kube_envtest.apiserver.errors import ApiError
@@ -112,7 +112,7 @@ class Stage:
 
     def host_path(self, tenant: str, space: str, name: str) -> str:
         """Return the host key of the copy of a tenant's object, as ``namespace/name``."""
-        return f"{home(tenant)}/{name}-x-{space}-x-{tenant}"
+        return f"{host_namespace(tenant)}/{name}-x-{space}-x-{tenant}"
 
     def serves(self, server: str, kind: str) -> bool:
         """Return True if a server serves a kind at present."""
@@ -237,7 +237,7 @@ class Stage:
     async def _open(self) -> None:
         self.host = Server(seed=HOST)
         self.tenants = {name: Server(seed=name) for name in self.cast.tenants}
-        for name in (SYSTEM, *map(home, self.cast.tenants)):
+        for name in (SYSTEM, *map(host_namespace, self.cast.tenants)):
             self.host.put(namespace(name))
         for server in self.tenants.values():
             for name in SPACES:
@@ -247,7 +247,8 @@ class Stage:
             define(server, self.host)
         self._mend_definitions()
         served = [
-            (configured(name, home(name), everything=name == "red"), server) for name, server in self.tenants.items()
+            (configured(name, host_namespace(name), everything=name == "red"), server)
+            for name, server in self.tenants.items()
         ]
         self.daemons = {
             name: Daemon(name, self.host, served, self.wrong.append, shards=self.cast.shards)

@@ -16,7 +16,7 @@ INTERNAL = {"TYPE_CHECKING", "C", "ConfigT", "LAST_APPLIED", "NAMESPACE_NAME", "
 INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of", "RESERVED_ENDINGS", "reserved_ending"}
 INTERNAL |= {"CLUSTER_SECRET", "CLUSTER_SECRET_HOME", "CLUSTER_SECRET_NAME"}
 INTERNAL |= {"duration_text", "seconds", "value_class", "is_built_in_group"}
-INTERNAL |= {"PLURAL_GROUP"}
+INTERNAL |= {"PLURAL_GROUP", "not_empty"}
 INTERNAL |= {"ApiServerAccess", "Dns", "Breaker", "LONGEST_MESSAGE", "RequestFields"}
 INTERNAL |= {"LONGEST_CLUSTER", "LONGEST_FIELD"}
 INTERNAL |= {"HOST", "MOST_TEXT", "MOST_WORDS"}
@@ -40,6 +40,7 @@ ALIASES = (
     "Duration",
     "FieldPath",
     "HostDeletion",
+    "HostNamespace",
     "HostPattern",
     "Json",
     "Obj",

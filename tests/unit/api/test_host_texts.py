@@ -141,6 +141,21 @@ def test_many_different_words_are_not_looked_up(separator: str) -> None:
     assert (first["message"] != "…", last) == (True, {"message": "…"})
 
 
+@pytest.mark.parametrize(
+    ("names", "text", "says"),
+    [
+        (SINGLE, "web-x-shop-x-vc", "web"),
+        (SINGLE, "home/web-x-shop-x-vc", "shop/web"),
+        (SINGLE, "hook-x-shop-x-vc.home.svc", "hook.shop.svc"),
+        (APART, "shop-x-vc-x-home/web", "shop/web"),
+    ],
+)
+def test_word_of_many_messages_is_looked_up_once(names: NameTranslator, text: str, says: str) -> None:
+    numbers = range(2 * MOST_WORDS)
+    found = names_for(names).in_messages([{"message": f"{number}: {text}"} for number in numbers])
+    assert found == [{"message": f"{number}: {says}"} for number in numbers]
+
+
 def test_further_text_of_an_object_is_left_out() -> None:
     status = [{"message": f"{number} " + "x" * (LONGEST_MESSAGE - 100)} for number in range(200)]
     found = names_for(SINGLE).in_messages(status)

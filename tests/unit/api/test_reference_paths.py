@@ -263,6 +263,21 @@ def test_used_reference_counts_and_one_that_is_only_named_does_not() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("path", "is_below"),
+    [
+        ("spec.a", True),
+        ("spec.list[].b", True),
+        ("/spec/a.b/c", True),
+        ("status.c", False),
+        ("specials.d", False),
+    ],
+)
+def test_references_are_chosen_by_the_field_above_them(path: str, is_below: bool) -> None:
+    paths = ReferencePaths({path: SECRETS}).below(("spec",))
+    assert paths.is_empty is not is_below
+
+
 def test_class_may_choose_the_references_that_count() -> None:
     assert naming({"spec.a": SECRETS}, refers_to=())().refers_to == ()
     assert naming({})().refers_to == ()
@@ -336,6 +351,20 @@ def test_references_that_are_required_or_shown_are_read() -> None:
     read = sources(naming({**REQUIRED, "spec.by.name": FULL})())
     assert {Source(Side.HOST, SECRETS, marked=True), PUBLIC.source} <= read
     assert not any(source.resource == SECRETS for source in sources(naming({"spec.a": SECRETS})()))
+
+
+def test_source_of_several_references_is_there_once() -> None:
+    required = Reference(SECRETS, required=True)
+    references: References = {
+        "spec.a.name": FULL,
+        "spec.b.name": FULL,
+        "spec.c.name": required,
+        "spec.d.name": required,
+    }
+    copies = [Source(Side.HOST, resource, marked=True) for resource in (ISSUERS, SECRETS)]
+    paths = ReferencePaths(references)
+    assert paths.sources == (PUBLIC.source, copies[1])
+    assert paths.host_copies == tuple(copies)
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("public", Outcome.IN_STEP), ("hidden", Outcome.PENDING)])

@@ -51,6 +51,20 @@ def test_index_notifies_of_values_gained_and_lost(watched: Watched, informer: In
     assert notified == [{"x", "y"}, {"x", "z"}, {"y", "z"}]
 
 
+def test_index_of_used_values_notifies_of_those_that_no_other_object_has(watched: Watched, informer: Informer) -> None:
+    notified: list[set[str]] = []
+    informer.add_index("uses", uses, notify=lambda values: notified.append(set(values)), when="used")
+    watched.event("ADDED", obj(1, A, uses=["x", "y"]))
+    watched.event("ADDED", obj(2, B, uses=["y", "z"]))
+    watched.event("MODIFIED", obj(3, A, uses=["x", "z"]))
+    watched.event("MODIFIED", obj(4, A, uses=["x", "z"]))
+    watched.event("MODIFIED", obj(5, B, uses=["z"]))
+    watched.event("DELETED", obj(6, A))
+    watched.event("DELETED", obj(7, B))
+    watched.event("ADDED", obj(8, A, uses=["z"]))
+    assert notified == [{"x", "y"}, {"z"}, set(), {"y"}, {"x"}, {"z"}, {"z"}]
+
+
 def test_index_for_changes_notifies_of_all_values_each_time(watched: Watched, informer: Informer) -> None:
     notified: list[set[str]] = []
     informer.add_index("uses", uses, notify=lambda values: notified.append(set(values)), when="change")
@@ -96,6 +110,19 @@ def test_map_function_notifies_of_keys_named_now_or_before(
     watched.event("DELETED", obj(4))
     watched.event("ADDED", obj(5))
     assert heard == notified
+
+
+def test_map_function_notifies_of_keys_that_no_other_object_names(watched: Watched, informer: Informer) -> None:
+    heard: list[set[str]] = []
+    informer.add_map_function(named, "used", lambda found: heard.append({key.name for key in found}))
+    watched.event("ADDED", obj(1, A, uses=["x", "y"]))
+    watched.event("ADDED", obj(2, B, uses=["y", "z"]))
+    watched.event("MODIFIED", obj(3, A, uses=["x", "z"]))
+    watched.event("MODIFIED", obj(4, B, uses=["z"]))
+    watched.event("DELETED", obj(5, A))
+    watched.event("DELETED", obj(6, B))
+    watched.event("ADDED", obj(7, A, uses=["z"]))
+    assert heard == [{"x", "y"}, {"z"}, {"y"}, {"x"}, {"z"}, {"z"}]
 
 
 def test_map_function_gets_existing_objects(watched: Watched, informer: Informer) -> None:

@@ -26,7 +26,14 @@ from reflector_scene import (
 
 from syncer.api import Key, Obj
 from syncer.api.errors import Forbidden, SyncerError, Unreachable
-from syncer.cache.reflector import FIRST_WAIT, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, ReflectorState
+from syncer.cache.reflector import (
+    FIRST_WAIT,
+    LAST_WAIT,
+    LATE_SECONDS,
+    SILENCE_SECONDS,
+    SLOW_WAIT,
+    ReflectorState,
+)
 from syncer.clusters import codec
 from syncer.clusters.transport import ConnectionFailed
 from syncer.steps import STEP_BYTES
@@ -115,6 +122,17 @@ ONE, TWO, THREE = FIRST_WAIT * 2, FIRST_WAIT * 4, FIRST_WAIT * 8
                 (SILENCE_SECONDS + FIRST_WAIT, "watch 5"),
             ],
             id="watch without a byte is given up",
+        ),
+        pytest.param(
+            [page("5", obj(1)), page("9")],
+            [[10_000.0]],
+            [
+                (0, "list"),
+                (0, "watch 5"),
+                (LIFE + LATE_SECONDS + FIRST_WAIT, "check"),
+                (LIFE + LATE_SECONDS + FIRST_WAIT, "watch 5"),
+            ],
+            id="watch that the server does not end is ended",
         ),
         pytest.param(
             [page("5", obj(1)), page("9"), page("9"), page("9")],
@@ -506,6 +524,20 @@ def test_large_object_is_decoded_in_a_step_of_its_own(
 
     play(scenario)
     assert order == ["decoded", "another task", "stored"]
+
+
+def test_silence_of_a_watch_is_that_since_its_begin_or_what_it_brought() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        watch: list[Step] = [50.0, [bookmark("6")], 40.0]
+        async with running(Scene([Later(20.0, page("5")), refusal(500, "InternalError")], [watch])) as scene:
+            silences = {}
+            for second in (10, 21, 60, 75, 109, 111):
+                await asyncio.sleep(second - loop.time())
+                silences[second] = round(scene.reflector.silence(loop.time()))
+            assert silences == {10: 0, 21: 1, 60: 40, 75: 5, 109: 39, 111: 0}
+
+    play(scenario)
 
 
 def test_reflector_is_described_by_its_resource() -> None:

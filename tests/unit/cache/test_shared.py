@@ -46,6 +46,19 @@ def test_each_gets_its_own_objects_through_one_watch(ordered: bool) -> None:
     play(scenario)
 
 
+def test_silence_of_a_watch_ends_with_an_event_that_is_taken_at_once() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with host() as scene:
+            reflector = scene.join("a").reflector
+            await soon()
+            scene.put("a1", "a")
+            await asyncio.sleep(1)
+            assert reflector.silence(loop.time()) <= 1
+
+    play(scenario)
+
+
 def test_api_server_selects_the_objects_of_an_only_cluster() -> None:
     async def scenario() -> None:
         async with host() as scene:
@@ -359,26 +372,36 @@ def test_handler_that_raises_is_its_own_clusters() -> None:
     play(scenario)
 
 
-def test_bug_in_one_clusters_reflector_ends_no_other_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+@both
+@pytest.mark.parametrize("at", [1, 2], ids=["waits for the reflector", "is taken at once"])
+def test_bug_in_one_clusters_reflector_ends_no_other_watch(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool, at: int
+) -> None:
+    """It loses no object of its own cluster either."""
+
     async def scenario() -> None:
-        async with host() as scene:
+        async with host(ordered=ordered) as scene:
             first, second = scene.join("a"), scene.join("b")
             await soon()
             opened, event, calls = scene.way.opened, first.informer.event, []
 
             def raises_once(kind: str, value: codec.Raw) -> None:
                 calls.append(kind)
-                if len(calls) == 1:
+                if len(calls) == at:
                     raise RuntimeError("a bug")
                 event(kind, value)
 
             monkeypatch.setattr(first.informer, "event", raises_once)
-            scene.put("a1", "a")
+            for number in range(at):
+                scene.put(f"a{number}", "a")
+                await asyncio.sleep(1)
             scene.put("b1", "b")
             await soon()
-            scene.put("a1", "a", color="red")
+            assert (first.names(), second.names()) == ({"a0", "a1"} if at == 2 else {"a0"}, {"b1"})
+            assert scene.way.opened == opened
+            scene.put("a9", "a")
             await soon()
-            assert (first.names(), second.names(), scene.way.opened) == ({"a1"}, {"b1"}, opened)
+            assert "a9" in first.names()
 
     play(scenario)
 

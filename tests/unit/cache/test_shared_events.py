@@ -1,6 +1,7 @@
 """Events at a shared watch that no test server sends."""
 
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 from informer_scene import MAPS
@@ -9,7 +10,7 @@ from shared_scene import HOME, MARK, marked, raw
 from syncer.api import Key, Obj
 from syncer.cache import shared
 from syncer.cache.informer import Informer
-from syncer.cache.shared import ENOUGH_WAITING, Seat, SharedWatch, WatchedPart
+from syncer.cache.shared import ENOUGH_WAITING, Lost, Seat, SharedWatch, WatchedPart
 from syncer.clusters import codec
 from syncer.clusters.codec import WatchEvent
 from syncer.steps import STEP_BYTES
@@ -128,6 +129,73 @@ def test_large_event_comes_alone() -> None:
         seats.watch._pass_on(event)
     taken = [[codec.version(event.object) for event in seats.seats["a"]._next()] for _ in range(3)]
     assert taken == [["5"], ["6"], ["7", "8"]]
+
+
+def modified(version: int, text: str = "") -> WatchEvent:
+    return WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text=text), version)))
+
+
+def versions(events: Iterable[WatchEvent]) -> list[str]:
+    return [codec.version(event.object) for event in events]
+
+
+def test_small_event_is_taken_at_once_where_none_waits_before_it() -> None:
+    async def scenario() -> None:
+        taken: list[WatchEvent] = []
+        seat = Seat(Informer(MAPS, clock=lambda: 0.0), "a", taken.append)
+        seat.begin("1")
+        seat.add(modified(2))
+        seat.open("1", ordered=True)
+        seat.add(modified(3))
+        batches = seat.batches()
+        assert versions(await anext(batches)) == ["2", "3"]
+        seat.add(modified(4))
+        assert versions(await anext(batches)) == ["4"], "the batch before was still being processed"
+        waiting = asyncio.ensure_future(anext(batches))
+        await asyncio.sleep(0)
+        seat.add(modified(5))
+        seat.add(WatchEvent("DELETED", modified(6).object), Lost(Key(HOME, "one"), "u1"))
+        assert versions(taken) == ["5"], "the store doesn't know the object that was lost"
+        seat.add(modified(7, text="x" * STEP_BYTES))
+        seat.add(modified(8))
+        assert versions(await waiting) == ["7"]
+        assert versions(await anext(batches)) == ["8"]
+        assert versions(taken) == ["5"]
+
+    asyncio.run(scenario())
+
+
+def test_event_that_concerns_every_reflector_is_taken_in_a_step_of_each() -> None:
+    taken: list[WatchEvent] = []
+    seat = Seat(Informer(MAPS, clock=lambda: 0.0), "", taken.append)
+    seat.begin("1")
+    seat.open("1", ordered=False)
+    seat.add(modified(2))
+    assert taken == []
+    assert versions(seat._next()) == ["2"]
+
+
+def test_others_run_between_two_batches_and_not_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        seats = Seats("a")
+        seat = seats.seats["a"]
+        for version in (5, 6):
+            event = WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text="x" * STEP_BYTES), version)))
+            seats.watch._pass_on(event)
+        pauses: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        taken: list[list[str]] = []
+        async for batch in seat.batches():
+            taken.append([codec.version(event.object) for event in batch])
+            seat.end(None)
+        assert taken == [["5"], ["6"]]
+        assert pauses == [0]
+
+    asyncio.run(scenario())
 
 
 def test_reader_waits_only_for_reflectors_that_take_the_events_and_are_far_behind() -> None:

@@ -12,6 +12,7 @@ from click.testing import Result
 
 from syncer.cli.daemon import NoDaemon
 from syncer.config import Loaded
+from syncer.daemon.pages.listing import ListPage
 
 SKIPPED = {
     "cluster": "shop",
@@ -41,10 +42,10 @@ IN_STEP = {
     "reason": "",
     "wayOut": "",
 }
-EXPLAINED = {
+EXPLAINED: dict[str, Any] = {
     **SKIPPED,
     "steps": [{"policy": "selection", "what": "decides: its labels"}],
-    "decision": {"outcome": "skipped", "reason": "its labels", "writes": [], "after": None},
+    "decision": {"outcome": "skipped", "code": "NotSelected", "reason": SKIPPED["reason"], "writes": [], "after": None},
     "reads": [{"object": "the host Secret vc-shop/a", "exists": False}],
     "owners": {"virtual": ["data", "binaryData"]},
     "leftOut": ["metadata.labels[x]"],
@@ -72,7 +73,7 @@ class Pages:
 
 
 def page(*items: Any, begin: str = "") -> dict[str, Any]:
-    return {"items": list(items), "next": begin}
+    return {"items": list(items), "next": begin, "unlisted": {}}
 
 
 def call(*arguments: str, status: int = 0) -> Result:
@@ -91,7 +92,7 @@ def test_explanation_names_both_sides_and_the_way_out(monkeypatch: pytest.Monkey
     assert lines == [
         "ConfigMap shop/hidden in virtual cluster shop",
         "  syncer:      configmaps",
-        "  state:       skipped (NotSelected) for 2h, 1 attempts",
+        "  state:       skipped (NotSelected) for 2h, 1 attempt",
         "  reason:      its labels are not those of sync.toHost.configMaps.selector",
         "  way out:     give it such labels",
         "  virtual:     shop/hidden",
@@ -104,6 +105,31 @@ def test_explanation_names_both_sides_and_the_way_out(monkeypatch: pytest.Monkey
         "  drift:       field of the host ConfigMap vc-shop/a: data.a",
         "  writers:     host: vsyncer (this daemon) at 2026-01-01T12:00:00Z",
     ]
+
+
+def test_explanation_has_the_last_write_and_the_error_before_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failed = {"class": "QuotaExceeded", "message": "the quota is full", "time": "2026-01-01T11:57:00Z", "seconds": 180}
+    wrote = {"side": "host", "time": "2026-01-01T12:00:00Z"}
+    mended = {**EXPLAINED, **IN_STEP, "lastError": failed, "lastWrite": wrote}
+    asking(Daemon([mended]), monkeypatch, tmp_path)
+    lines = call("explain", "configmaps", "shop/shown").stdout.splitlines()
+    assert "  last write:  to the host side at 2026-01-01T12:00:00Z" in lines
+    assert "  last error:  3m ago: the quota is full" in lines
+
+
+def test_error_that_is_the_reason_is_shown_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failed = {"class": "Invalid", "message": EXPLAINED["reason"], "time": "2026-01-01T12:00:00Z", "seconds": 0}
+    asking(Daemon([{**EXPLAINED, "lastError": failed}]), monkeypatch, tmp_path)
+    assert "last error" not in call("explain", "configmaps", "shop/hidden").stdout
+
+
+def test_decision_is_shown_where_it_is_not_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    decided = {**EXPLAINED["decision"], "reason": "the Service has a selector"}
+    asking(Daemon([{**EXPLAINED, "decision": decided}]), monkeypatch, tmp_path)
+    lines = call("explain", "configmaps", "shop/hidden").stdout.splitlines()
+    assert "  decision:    the Service has a selector" in lines
 
 
 def test_explanation_for_programs_is_the_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -124,23 +150,48 @@ def test_text_of_a_tenant_stays_on_its_line(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_command_decides_by_itself_without_a_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Silent:
-        def ask(
-            self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None, *, one: bool = False
-        ) -> Any:
-            raise NoDaemon("no daemon answers")
-
     async def explain_once(config: Any, cluster: Any, *, kind: str, key: str) -> list[dict[str, Any]]:
         return [{**EXPLAINED, "key": key}]
 
     asking(Silent(), monkeypatch, tmp_path)
-    monkeypatch.setattr("syncer.daemon.explain_once.explain_once", explain_once)
+    monkeypatch.setattr("syncer.daemon.answer_once.explain_once", explain_once)
     result = call("explain", "configmaps", "shop/own")
     assert "ConfigMap shop/own" in result.stdout
     assert result.stderr == "no daemon answers\nSo this command decides once by itself.\n"
 
 
 # -- list ------------------------------------------------------------------------------------------
+
+
+class Silent:
+    """No daemon."""
+
+    def ask(
+        self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None, *, one: bool = False
+    ) -> Any:
+        raise NoDaemon("no daemon answers")
+
+
+def test_list_decides_by_itself_without_a_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def list_once(config: Any, cluster: Any, *, query: Mapping[str, str]) -> ListPage:
+        assert query["kind"] == "configmaps"
+        return ListPage([SKIPPED], "", {"shop/widgets": "the kind isn't served"})
+
+    asking(Silent(), monkeypatch, tmp_path)
+    monkeypatch.setattr("syncer.daemon.answer_once.list_once", list_once)
+    result = call("list", "configmaps", "-o", "name")
+    assert result.stdout == "configmaps/shop/hidden\n"
+    assert result.stderr.splitlines() == [
+        "no daemon answers",
+        "So this command decides once by itself.",
+        "not listed: shop/widgets: the kind isn't served",
+    ]
+    assert "--watch asks the daemon" in call("list", "-w", "--once", status=2).output
+
+
+def test_watch_needs_a_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asking(Silent(), monkeypatch, tmp_path)
+    assert "no daemon answers" in call("list", "-w", status=1).output
 
 
 def test_list_has_a_line_for_each_object_of_all_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

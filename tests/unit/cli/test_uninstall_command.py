@@ -43,9 +43,9 @@ class World:
 
     @asynccontextmanager
     async def connected(
-        self, config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
+        self, config: SyncerConfig, cluster: VirtualCluster | None
     ) -> AsyncIterator[Mapping[Side, SideClient]]:
-        sides = [Side.HOST] if host_alone else list(Side)
+        sides = [Side.HOST] if cluster is None else list(Side)
         yield {side: SideClient(side, side, self.servers[side].transport()) for side in sides}
 
     def ask(self, found: Loaded, method: str, path: str, given: Any = None, *, one: bool = False) -> Any:

@@ -42,7 +42,8 @@ class Call:
         await self.send(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
     async def start_chunked(self, status: int = 200) -> None:
-        await self.send(f"HTTP/1.1 {status} Whatever\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        head = f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\n"
+        await self.send(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
 
     async def chunk(self, data: bytes) -> None:
         """One chunk; an empty one ends the reply."""

@@ -1,6 +1,7 @@
 """Discovery: both forms of the documents give the same answers, and changes are noticed."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ from cluster_servers import Call, plain_transport, serve
 from syncer.api.errors import NotFound, Unreachable
 from syncer.api.objects import LONGEST_NAME, Resource, Side
 from syncer.clusters.client import SideClient
-from syncer.clusters.discovery import Changes, Discovery
+from syncer.clusters.discovery import Changes, Discovery, _answers
 
 #: group → versions, preferred first → (plural, kind, namespaced, subresources, short names)
 Table = dict[str, dict[str, list[tuple[str, str, bool, list[str], list[str]]]]]
@@ -151,6 +152,30 @@ def test_verbs_and_subresources(server: Server) -> None:
         assert discovery.has_status(CERTIFICATES)
         assert not discovery.has_status(Resource("cert-manager.io/v1alpha2", "Certificate", "certificates"))
         assert discovery.served(Resource("x/v1", "X", "xs")) is None
+
+    run(server, test)
+
+
+def test_equal_answers_of_several_clusters_are_kept_once_and_while_they_are_served() -> None:
+    server = Server(aggregated=True)
+
+    async def test(discovery: Discovery) -> None:
+        other = Discovery(discovery.cluster)
+        await discovery.refresh()
+        pods = discovery.served(PODS)
+        certificates = discovery.served(CERTIFICATES)
+        server.table["cert-manager.io"] = {"v1": [("certificates", "Certificate", True, [], [])]}
+        await other.refresh()
+        assert other.served(PODS) is pods
+        changed = other.served(CERTIFICATES)
+        assert changed is not certificates
+        assert changed is not None
+        assert not changed.subresources
+
+        assert any(certificates in known for known in _answers.values())
+        await discovery.refresh()
+        gc.collect()
+        assert not any(certificates in known for known in _answers.values())
 
     run(server, test)
 

@@ -22,7 +22,7 @@ class Replies(LargeReplies):
     """Large replies, and those that were read on."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(ByteBudget(most, divided=True))
+        super().__init__(ByteBudget(most, divided=True), server="the server")
         self.read_on: list[LargeReply] = []
 
     def grown(self, *sizes: int) -> LargeReply:
@@ -67,6 +67,17 @@ def test_one_reply_goes_on_without_room_and_then_the_next() -> None:
         assert not reply.waits
         reply.end()
     assert (replies.read_on, replies.budget.used) == (waiting[1:], 0)
+
+
+def test_first_reply_that_goes_on_without_room_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with_room = Replies(100 * MB)
+    with_room.grown(MB + 1)
+    assert caplog.messages == []
+    replies = Replies(1)
+    for _ in range(3):
+        replies.grown(3 * MB, 6 * MB).end()
+    [message] = caplog.messages
+    assert message.startswith("a reply of the server has come to 4 MiB, and there is no memory for it")
 
 
 def test_reply_that_stalls_leaves_room_to_others() -> None:

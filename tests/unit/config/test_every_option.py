@@ -33,6 +33,7 @@ VALUES: dict[str, Any] = {
     "memory": "16Gi",
     "metadata.labels.allow": ["*", "example.org/tier"],
     "names": ["widgets.example.org"],
+    "namespaces": ["shop"],
     "patches.down": [{"op": "remove", "path": "/metadata/annotations/example.org~1size"}],
     "patches.up": [{"op": "remove", "path": "/metadata/annotations/example.org~1size"}],
     "pods": "50",
@@ -92,6 +93,8 @@ def document(syncer: type[Syncer], given: dict[str, Any]) -> Document:
     """Return a file with a section of a kind, which is on."""
     direction, _, name = syncer.section.partition(".")
     section = merged({"enabled": True}, given)
+    if syncer.name == "published-services":
+        section = merged({"namespaces": ["shop"]}, section)
     names: dict[str, Any] = {"translator": "single-namespace"}
     if syncer.name == "namespaces":
         names = {"translator": "per-namespace", "namespaces": ["team"]}

@@ -164,8 +164,19 @@ def test_problem_has_line_path_and_guess(plugins: Any) -> None:
             ),
         ),
         (
+            "page: {address: '127.0.0.1:8081'}\n",
+            "page.address: has the port of health.address, ':8081': each needs one of its own.",
+        ),
+        (
+            "page: {address: ':8082'}\n",
+            (
+                'page.address: expected a loopback address such as "127.0.0.1:8082", as a page has no login, '
+                "or \"\" for none, found ':8082'."
+            ),
+        ),
+        (
             "health: {address: ':8080'}\n",
-            "health.address: is the same as metrics.address, ':8080': each needs a port of its own.",
+            "health.address: has the port of metrics.address, ':8080': each needs one of its own.",
         ),
         (
             "sync: {toHost: {widgets: {patrolInterval: 10ms}}}\n",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from syncer.api.durations import seconds
 from syncer.config import duration_text, listen_on
-from syncer.config.values import address
+from syncer.config.values import address, loopback_address
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,14 @@ def test_addresses_are_read(text: object, expected: object) -> None:
 def test_wrong_address_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="expected an address"):
         address(text)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8082", "[::1]:8082", "localhost:0", "", "0", 0])
+def test_loopback_address_is_read(text: object) -> None:
+    assert loopback_address(text) == address(text)
+
+
+@pytest.mark.parametrize("text", [":8082", "0.0.0.0:8082", "[::]:8082", "10.0.0.1:8082", "127.0.0.1.example.org:80"])
+def test_address_that_others_reach_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="expected a loopback address"):
+        loopback_address(text)

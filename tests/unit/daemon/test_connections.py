@@ -178,7 +178,8 @@ def test_program_that_gives_no_credentials_is_named_instead_of_the_api_server() 
             assert type(one.connection.error) is NoCredentials
             assert str(one.connection.error) == named
             assert (
-                one.connection.trouble == "there are no credentials for the virtual cluster: a program gives no answer"
+                one.connection.trouble
+                == "there are no credentials for the virtual cluster: the program that gives them has not answered"
             )
             one.line.awaited = ""
             await asyncio.sleep(LAST_PROBE)

@@ -8,7 +8,7 @@ from syncer.api import Key, NameTranslator, Resource
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.names.forms import SHORT, form_of
 from syncer.names.template import Template
-from syncer.names.templated import Templated, lack
+from syncer.names.templated import Templated, fault_of
 from syncer.resources.kinds import SECRETS
 from syncer.testing.strategies import LABELS, NAMES
 
@@ -122,5 +122,5 @@ def test_invalid_template_is_refused(template: str, message: str) -> None:
 def test_template_that_could_join_namespaces_is_refused(
     template: str, inner: NameTranslator, namespaced: bool, message: str
 ) -> None:
-    found = lack(Template(template), inner, namespaced=namespaced)
+    found = fault_of(Template(template), inner, namespaced=namespaced)
     assert (message in found) if message else (found == "")

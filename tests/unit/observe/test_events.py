@@ -10,7 +10,7 @@ import pytest
 
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
-from syncer.api import Forbidden, Key, NotFound, Obj, Resource
+from syncer.api import AlreadyExists, Forbidden, Key, NotFound, Obj, Resource
 from syncer.observe import logs
 from syncer.observe.events import (
     BURST,
@@ -51,7 +51,8 @@ class Api:
     async def create(self, resource: Resource, obj: Obj) -> Obj:
         await self._enter()
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
-        assert key not in self.events
+        if key in self.events:
+            raise AlreadyExists("the event is there")
         self.events[key] = obj
         return obj
 
@@ -124,6 +125,46 @@ def test_event_that_happens_again_is_counted_up() -> None:
     assert event["lastTimestamp"] == "2026-01-31T12:02:00Z"
 
 
+def test_event_that_is_to_be_written_once_is_not_counted_and_takes_no_second_request() -> None:
+    async def scene(recorder: EventRecorder, api: Api) -> None:
+        for _ in range(2 * BURST):
+            recorder.record(PODS, pod(), "NoNamespace", "there is no namespace cellar", once=True)
+            await asyncio.sleep(60)
+        recorder.warning(PODS, pod(), "SyncFailed", "quota exceeded")
+
+    api = play(scene)
+    assert [(event["reason"], event["count"]) for event in api.events.values()] == [
+        ("NoNamespace", 1),
+        ("SyncFailed", 1),
+    ]
+    assert api.calls == 2
+
+
+def test_event_that_is_to_be_written_once_counts_once_if_it_came_often_before_the_write() -> None:
+    async def scene(recorder: EventRecorder, api: Api) -> None:
+        for _ in range(5):
+            recorder.record(PODS, pod(), "NoNamespace", "there is no namespace cellar", once=True)
+
+    [event] = play(scene).events.values()
+    assert event["count"] == 1
+
+
+def test_event_that_another_process_has_written_once_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scene(recorder: EventRecorder, api: Api) -> None:
+        recorder.record(PODS, pod(), "NoNamespace", "there is no namespace cellar", once=True)
+        await recorder.flush()
+        second = EventRecorder(api, cluster="shop", clock=asyncio.get_running_loop().time)
+        async with helped_by(second.run()):
+            for message in ("there is no namespace cellar", "there is no namespace attic"):
+                second.record(PODS, pod(), "NoNamespace", message, once=True)
+            await second.flush()
+
+    api = play(scene)
+    assert sorted(event["message"].split()[-1] for event in api.events.values()) == ["attic", "cellar"]
+    assert {event["count"] for event in api.events.values()} == {1}
+    assert "could not be written" not in capsys.readouterr().err
+
+
 def test_events_that_come_faster_than_they_are_written_are_one_write() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
         for _ in range(5):
@@ -138,7 +179,7 @@ def test_event_with_other_words_or_object_is_another_event() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
         recorder.warning(PODS, pod(), "SyncFailed", "quota exceeded")
         recorder.warning(PODS, pod(), "SyncFailed", "no such namespace")
-        recorder.normal(PODS, pod(), "SyncFailed", "quota exceeded")
+        recorder.record(PODS, pod(), "SyncFailed", "quota exceeded", level="Normal")
         recorder.warning(PODS, pod("db"), "SyncFailed", "quota exceeded")
 
     assert len(play(scene).events) == 4
@@ -261,7 +302,7 @@ def test_event_that_cannot_be_written_is_logged_once_and_not_raised(broken: Exce
 
 def test_event_about_an_object_without_namespace_is_in_default() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
-        recorder.normal(NODES, {"metadata": {"name": "n" * 253}}, "Seen", "it is there")
+        recorder.record(NODES, {"metadata": {"name": "n" * 253}}, "Seen", "it is there", level="Normal")
 
     [(key, event)] = play(scene).events.items()
     assert key.namespace == "default"

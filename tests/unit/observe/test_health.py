@@ -66,11 +66,20 @@ def test_cluster_with_a_problem_costs_no_readiness_while_another_has_none() -> N
 
 def test_degraded_syncer_is_named_and_does_not_cost_readiness() -> None:
     checks = Checks()
-    checks.degraded(lambda: {"shop/ingresses": "may not list ingresses on the host"})
+    checks.remark("degraded", lambda: {"shop/ingresses": "may not list ingresses on the host"})
     body = "[+]ping ok\n[!]shop/ingresses degraded: may not list ingresses on the host\nreadyz check passed\n"
     assert ask(checks, "/readyz", "verbose") == (200, body)
     assert ask(checks, "/readyz") == (200, "ok")
     assert "ingresses" not in ask(checks, "/livez", "verbose")[1]
+
+
+def test_paused_part_is_named_after_the_degraded_ones_and_does_not_cost_readiness() -> None:
+    checks = Checks()
+    checks.remark("degraded", lambda: {"shop/maps": "slow"})
+    checks.remark("paused", lambda: {"bank": "remove the annotation"})
+    rows = ["[+]ping ok", "[!]shop/maps degraded: slow", "[!]bank paused: remove the annotation"]
+    assert ask(checks, "/readyz", "verbose") == (200, "\n".join([*rows, "readyz check passed\n"]))
+    assert ask(checks, "/readyz") == (200, "ok")
 
 
 def test_check_of_each_virtual_cluster_is_named_for_it() -> None:

@@ -60,6 +60,25 @@ def test_short_names_and_categories_of_built_in_kinds_stay_behind() -> None:
     assert made.settle("tenant-crds", NAME) == []
 
 
+@pytest.mark.parametrize(("wanted", "found"), [("Namespaced", "Cluster"), ("Cluster", "Namespaced")])
+def test_crd_of_another_scope_than_the_configured_one_is_refused(wanted: str, found: str) -> None:
+    made = world(scope=wanted).given(virtual=[crd(NAME, spec={"scope": found})])
+    option = "sync.toHost.customResourceDefinitions.scope"
+    with pytest.raises(Refused, match=f"is {found}, and only {wanted} kinds go to the host .{option}.") as refused:
+        made.decide("tenant-crds", NAME)
+    assert refused.value.path == "spec.scope"
+    made.given(virtual=[crd(NAME, spec={"scope": wanted})])
+    made.settle("tenant-crds", NAME)
+    assert host(made)["spec"]["scope"] == wanted
+
+
+def test_change_of_a_copy_to_another_scope_than_the_configured_one_is_refused() -> None:
+    made = synced(scope="Namespaced")
+    made.given(virtual=[crd(NAME, spec={"scope": "Cluster"})])
+    with pytest.raises(Refused, match="and only Namespaced kinds go"):
+        made.decide("tenant-crds", NAME)
+
+
 @pytest.mark.reason("NotListed")
 def test_crds_are_created_only_if_they_are_listed() -> None:
     decision = world().given(virtual=[crd("gadgets.example.com")]).decide("tenant-crds", "gadgets.example.com")

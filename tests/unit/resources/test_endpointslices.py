@@ -160,6 +160,15 @@ def test_slices_beyond_the_bound_are_refused(world: World) -> None:
     assert (world.host("EndpointSlice", COPY) or {})["ports"] == []
 
 
+def test_slices_that_the_host_makes_for_copied_services_do_not_count(world: World) -> None:
+    """They have the labels of the Service, and so our mark."""
+    world.configure({"sync": {"toHost": {"endpointSlices": {"most": 1}}}})
+    labels = {"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}}
+    made = endpointslice("web-x-shop-x-vc-7b2qk", namespace="vc-ns", metadata=labels)
+    world.given(virtual=[endpointslice("db-1")], host=[made]).settle("endpointslices", "shop/db-1")
+    assert world.host("EndpointSlice", COPY)
+
+
 @pytest.mark.parametrize("given", ["10.0.0.0/33", "10.0.0.1/8", "nodes", ""])
 def test_range_that_is_none_is_refused(given: str) -> None:
     with pytest.raises(ValidationError, match=r"expected a range of addresses, such as 192\.0\.2\.0/24"):

@@ -250,12 +250,16 @@ def test_denied_keys_of_built_in_kinds_stay_behind(syncer: type[Syncer]) -> None
     obj = special.get(syncer.name) or build(syncer.resource, "x")
     options |= {"podSecurity": ""} if syncer.name == "namespaces" else {}
     options |= {"names": ["widgets.example.org"]} if syncer.name == "tenant-crds" else {}
+    if syncer.name == "published-services":
+        options |= {"namespaces": ["infra"], "mappings": {"byName": {"shop/x": "infra/x"}}}
     obj = merged(obj, {"metadata": {part: {"out": "1", "in": "1"} for part in ("labels", "annotations")}})
     translator = PerNamespace if syncer.name == "namespaces" else SingleNamespace
     direction, name = syncer.section.split(".")
     world = World(config={"sync": {direction: {name: options}}}, translator=translator)
     world.given(virtual=[obj, serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
+    if syncer.name == "published-services":
+        world.settle("services", key_of(obj))
     write = world.decide(syncer.name, key_of(obj)).writes[0]
     for part in (labels_of(write.obj), annotations_of(write.obj)):
         assert {key: part.get(key) for key in ("in", "out")} == {"in": "1", "out": None}

@@ -126,6 +126,9 @@ def test_cancelled_worker_that_waits_for_the_next_turn_leaves_its_request() -> N
         assert first.done()
         assert not second.done(), "it waits for the next turn"
         second.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert third.done(), "the turn passes to it"
         taken, _ = await third
         assert (await first, taken) == (request("a", "one"), request("b", "other"))
         assert second.cancelled()

@@ -328,24 +328,26 @@ class CircuitBreaker:
         Yield the cost of each step.
         """
         virtual = controller.virtual
-        store = virtual if side is Side.VIRTUAL else controller.host
-        if store is None:
-            return 0
-        only_shown = controller.direction.comes_up and not controller.direction.goes_down
-        if store is virtual and only_shown and not controller.view.informers.is_marked(store):
-            return (yield from self._shown(controller, store))
-        if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
-            return len(store)
+        if side is Side.VIRTUAL:
+            if virtual is None:
+                return 0
+            only_shown = controller.direction.comes_up and not controller.direction.goes_down
+            if only_shown and not controller.view.informers.is_marked(virtual):
+                return (yield from self._shown(controller, virtual))
+            return len(virtual)
+        if virtual is None or not controller.direction.goes_down:
+            return len(controller.host) if controller.host is not None else 0
         expected = set()
         total = 0
         for key in list(virtual.keys()):
             host_key = controller.host_key(key)
             expected.add(host_key)
-            total += host_key in store
+            total += controller.has(Side.HOST, host_key)
             yield LOOKED_AT
-        for request, cost in self._orphans(controller, store, expected):
-            total += request is not None
-            yield cost
+        for store in controller.hosts:
+            for request, cost in self._orphans(controller, store, expected):
+                total += request is not None
+                yield cost
         return total
 
     def _shown(self, controller: BoundSyncer, virtual: SideInformer) -> Generator[int, None, int]:
@@ -404,8 +406,9 @@ class CircuitBreaker:
                     cost += searched.size // 8
             yield controller.request(key) if is_lost else None, cost
 
-        copies = controller.host
-        if side is Side.HOST and direction.goes_down and copies is not None:
+        if side is Side.VIRTUAL or not direction.goes_down:
+            return
+        for copies in controller.hosts:
             for request, cost in self._orphans(controller, copies, expected):
                 yield None if request is None or virtual.saw_go(request.key) else request, cost
 

@@ -112,13 +112,18 @@ class Contention:
         The latter are frozen when the write is made (:meth:`freeze`). A revocation stays whole.
         """
         ref = planned.ref
-        if ref not in self._past and (not self._frozen or ref not in self._frozen):
-            return planned
-        if planned.write.revokes:
+        if not self._may_hold(ref) or planned.write.revokes:
             return planned
         due = {one.path: one for one in self._due(planned, request)}
         frozen = [one for one in self._frozen_now(ref) if one.path not in due]
         return self._without_frozen(planned, [*frozen, *due.values()])
+
+    def _may_hold(self, ref: ObjectRef) -> bool:
+        """Return True if a field of an object was frozen, or was written so often as to be."""
+        if self._frozen and ref in self._frozen:
+            return True
+        past = self._past.get(ref)
+        return past is not None and _writes(past) >= self.rules.times
 
     def _frozen_now(self, ref: ObjectRef) -> list[Frozen]:
         now = self._clock()
@@ -157,7 +162,7 @@ class Contention:
         """Yield the fields that the write would set once too often."""
         ref = planned.ref
         past = self._past.get(ref)
-        if not past or (ref not in self._frozen and _writes(past) < self.rules.times):
+        if not past:
             return
         now = self._clock()
         begin = now - self.rules.window

@@ -45,7 +45,9 @@ class FutilePatches:
 
     def drop_futile(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the fields that are what the API server makes of ours."""
-        known = self._known.get(planned.ref) if self._known and planned.live is not None else None
+        if planned.live is None or not self._known:
+            return planned
+        known = self._known.get(planned.ref)
         if known is None:
             return planned
         left = [self._without_futile(call, planned.live, known) for call in planned.calls]

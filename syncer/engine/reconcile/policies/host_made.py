@@ -21,6 +21,6 @@ def leave_to_the_host(observed: Observed) -> Decision | None:
     reason = reasons.HOST_MAKES(maker[0].kind, maker[1])
     if host is None or is_deleting(host):
         return skip(reason)
-    if not ctx.marks.is_ours(host, cluster=ctx.identity, resource=resource):
+    if not controller.direction.is_real(ctx, host):
         return skip(reason)
     return delete(host=host, reason=reason)

@@ -25,6 +25,7 @@ from syncer.api.objects import (
     key_of,
     uid_of,
 )
+from syncer.api.reasons import StateReason
 from syncer.api.sources import Source
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.stores.identity import NOTE_KEY
@@ -66,9 +67,14 @@ class Pause:
         #: The requests whose copies only a pause on the host keeps.
         self.kept: dict[SyncRequest, str] = {}
 
-    def is_paused(self, syncer: str) -> bool:
-        """Return True if all objects of a syncer are paused."""
-        return self.is_on or syncer in self.syncers
+    def reason(self, syncer: str) -> StateReason | None:
+        """Return why all objects of a syncer are paused; None if they aren't."""
+        if not self.is_on and syncer not in self.syncers:
+            return None
+        side, resource, key = _NOTE
+        if self.is_on:
+            return reasons.PAUSED(self._marks.paused, side, resource.kind, key)
+        return reasons.SYNCER_PAUSED(syncer, self._marks.paused, side, resource.kind, key)
 
     def watch(self, changed: Changed, syncer_changed: SyncerChanged) -> None:
         """Call ``changed`` when the pause of a virtual namespace, or of the virtual cluster, begins
@@ -141,11 +147,8 @@ class Pause:
             return None
         syncer = observed.controller.syncer
         request = observed.request
-        if self.is_on:
-            return self._wait(_NOTE)
-        if syncer.name in self.syncers:
-            side, resource, key = _NOTE
-            why = reasons.SYNCER_PAUSED(syncer.name, self._marks.paused, side, resource.kind, key)
+        why = self.reason(syncer.name)
+        if why is not None:
             return wait(why, on=(_NOTE,))
         if observed.virtual is not None and self._mark_of(observed.virtual) == YES:
             return self._wait(ObjectRef(Side.VIRTUAL, syncer.resource, request.key))

@@ -12,7 +12,8 @@ from syncer.engine.reconcile.plan import Observed
 def deselect(observed: Observed) -> Decision | None:
     """Return the decision about an object that the selector doesn't match; None for any other.
 
-    An object whose deletion ends its copy is always selected, as is one that the syncer has faked.
+    An object that is being deleted, which ends its copy, is never deselected, nor is one that the
+    syncer has faked.
     """
     ctx = observed.ctx
     virtual = observed.virtual
@@ -23,7 +24,7 @@ def deselect(observed: Observed) -> Decision | None:
         return None
 
     reason = reasons.NOT_SELECTED(syncer.section)
-    if host is None or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
+    if host is None or not direction.is_real(ctx, host):
         return None if came_up(ctx, virtual) else skip(reason)
     if is_deleting(host):
         return wait(reasons.DESELECTED(syncer.section))

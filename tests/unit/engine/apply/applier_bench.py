@@ -26,7 +26,8 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields
+from syncer.engine.reconcile.patch_paths import changes
+from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
 from syncer.testing import ApiServer
@@ -62,7 +63,7 @@ class Bench:
         self.now = 0.0
         self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
-        self.futiles: list[Side] = []
+        self.futiles: list[tuple[Any, ...]] = []
         self.postponements: list[PostponedFields] = []
         self.refusals: list[SyncerError] = []
         self.warnings: list[Warned] = []
@@ -81,11 +82,17 @@ class Bench:
     def _fenced(self, server: ApiServer) -> Fenced:
         return Fenced(server.transport(), lambda: inf if self.leads else -inf, lambda: self.now)
 
-    def wrote(self, side: Side, verb: str) -> None:
-        self.wrotes.append((side, str(verb)))
+    def answered(self, planned: PlannedWrite, answer: ServerAnswer) -> None:
+        side = planned.write.side
+        verb = answer.call.kind
+        if answer.changed:
+            self.wrotes.append((side, str(verb)))
+        else:
+            fields = changes(answer.call, planned.live, SETTINGS.marks)
+            self.futiles.append((side, verb, *[each.path for each in fields]))
 
-    def futile(self, side: Side) -> None:
-        self.futiles.append(side)
+    def replaced(self) -> None:
+        """Ignore it: the worker decides again."""
 
     def postponed(self, postponed: PostponedFields) -> None:
         self.postponements.append(postponed)

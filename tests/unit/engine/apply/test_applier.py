@@ -360,7 +360,7 @@ def test_field_that_is_dropped_is_not_sent_again_until_another_is_wanted_or_some
         assert bench.futiles == []
         bench.now = 601
         assert await bench.apply(apply(host=wanted)) == patch
-        assert bench.futiles == [Side.HOST]
+        assert bench.futiles == [(Side.HOST, "patch", ("unknown", "a"))]
         assert await bench.apply(apply(host=wanted)) == []
         assert await bench.apply(apply(host=merged(wanted, {"unknown": {"a": 2}}))) == patch
         assert await bench.apply(apply(host=merged(wanted, {"data": {"n": "2"}}))) == patch, "other fields are sent"

@@ -291,6 +291,56 @@ def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
     play(scenario, syncer)
 
 
+PATCHES = {"down": [{"op": "add", "path": "/data/x", "value": "1"}]}
+
+
+class Settled(Statuses):
+    """The same, and nothing else of the copy matters to the virtual object."""
+
+    looks_back = False
+
+
+@pytest.mark.parametrize(
+    ("syncer", "options", "decisions"),
+    [
+        pytest.param(Maps, {}, 1, id="nothing flows back"),
+        pytest.param(Statuses, {}, 2, id="something else may flow back, too"),
+        pytest.param(Settled, {}, 1, id="what flows back is as before"),
+        pytest.param(Settled, {"patches": PATCHES}, 2, id="a patch may read the copy"),
+    ],
+)
+def test_change_of_a_copy_is_decided_again_if_anything_may_follow(
+    syncer: type[Maps], options: Any, decisions: int
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        bench.see(configmap("a", data={"k": "other"}))
+        bench.maps.decided.clear()
+        await bench.work()
+        assert bench.wrote() == ["create", "patch"]
+        assert len(bench.maps.decided) == decisions
+
+    play(scenario, syncer, **options)
+
+
+def test_copy_is_decided_again_if_the_answer_brings_something_up() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        bench.see(configmap("a", data={"k": "other"}))
+        bench.maps.decided.clear()
+        patch = bench.pair.host.patch
+
+        async def with_status(*arguments: Any, **options: Any) -> Obj:
+            return {**await patch(*arguments, **options), "status": {"ready": True}}
+
+        bench.pair.applier.host.patch = with_status  # type: ignore[method-assign]
+        await bench.work()
+        assert bench.wrote() == ["create", "patch"]
+        assert len(bench.maps.decided) == 2
+
+    play(scenario, Settled)
+
+
 def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(counting)

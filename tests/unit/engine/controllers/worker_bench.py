@@ -29,6 +29,7 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.names import SingleNamespace
+from syncer.observe.events import EventType
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing import ApiServer
@@ -127,7 +128,17 @@ class Bench:
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         self.losses.append((side, error))
 
-    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
+    def notify(
+        self,
+        pair: ClusterPair,
+        request: SyncRequest,
+        reason: str,
+        message: str,
+        *,
+        about: Obj | None = None,
+        level: EventType = "Warning",
+        once: bool = False,
+    ) -> None:
         self.events.append(RecordedEvent(reason, message, about))
 
     # -- what a test does ------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ class Bench:
         self.hands_off: str | None = None
         #: Requests that are known trouble, and why they are not in step.
         self.busy: set[SyncRequest] = set()
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.reasons: dict[SyncRequest, str] = {}
         #: The names of the requests that were to be repaired, in order.
         self.asked: list[str] = []
@@ -65,7 +66,7 @@ class Bench:
             world.settings.patrol,
             hooks,
             clock=asyncio.get_running_loop().time,
-            utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            utcnow=lambda: self.now,
             rng=random.Random(7),
         )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -165,6 +166,24 @@ def test_kind_is_scanned_again_when_its_trouble_is_over() -> None:
         bench.trouble = None
         scan = await bench.scan()
         assert (scan.problem, reported(scan)) == ("", [("a", "field", "repaired", "")])
+
+    play(scenario)
+
+
+def test_time_of_the_latest_complete_scan_is_kept_while_none_is_possible() -> None:
+    async def scenario(bench: Bench) -> None:
+        completed = bench.patroller.tally.completed
+        assert completed == {}
+        bench.trouble = "the host cluster does not answer"
+        await bench.scan()
+        assert completed == {("maps",): 0.0}
+        bench.trouble = None
+        await bench.scan()
+        assert completed == {("maps",): bench.now.timestamp()}
+        bench.now += timedelta(hours=1)
+        bench.trouble = "the host cluster does not answer"
+        await bench.scan()
+        assert completed == {("maps",): (bench.now - timedelta(hours=1)).timestamp()}
 
     play(scenario)
 

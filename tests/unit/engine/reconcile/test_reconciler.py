@@ -274,3 +274,18 @@ def test_second_write_of_an_object_has_only_further_changes() -> None:
     world = World([Twice]).given(virtual=[pod("web")])
     calls = [sent for sent in world.settle(Twice, "shop/web") if sent.side is Side.VIRTUAL]
     assert len(calls) == 1, "a second patch would change nothing"
+
+
+def test_host_write_of_a_syncer_whose_kind_is_watched_in_parts_alone_is_judged_by_its_part() -> None:
+    mappings = {"byName": {"infra/settings": "shop/config"}}
+    from_host = {"configMaps": {"enabled": True, "mappings": mappings}}
+    world = World(config={"sync": {"fromHost": from_host, "toHost": {"configMaps": {"enabled": False}}}})
+    controller = world.pair.controllers["host-configmaps"]
+    theirs = configmap("settings", namespace="infra")
+    world.given(host=[theirs])
+    world.decide(controller.name, "shop/config")
+    assert not world.pair.informers.has(Side.HOST, controller.syncer.host_resource)
+    labels = {"vsyncer.dev/cluster": world.settings.identity}
+    ours = merged(theirs, {"metadata": {"labels": labels}})
+    with pytest.raises(Refused, match="infra/settings"):
+        world.pair.reconciler.plan_decision(controller, apply(host=ours))

@@ -102,6 +102,17 @@ def test_object_that_two_name_is_used_until_both_have_ceased(known: Known) -> No
     assert known.references.of(SECRETS, secret("db")) is False
 
 
+def test_object_is_asked_about_when_its_first_user_comes_and_when_its_last_one_goes(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    assert known.notified() == {("secrets", "db")}
+    known.put(CLAIMS, "d", names=["db", "other"])
+    assert known.notified() == {("secrets", "other")}
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.notified() == set()
+    known.put(CLAIMS, "d", names=["other"])
+    assert known.notified() == {("secrets", "db")}
+
+
 def test_selected_object_is_used_in_the_namespace_of_its_selector(known: Known) -> None:
     known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
     known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})

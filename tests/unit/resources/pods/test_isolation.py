@@ -82,6 +82,30 @@ def test_policy_with_values_of_wrong_types_isolates_all(wrong: Any) -> None:
     assert isolated(policy(**{**TYPES, **wrong})) == BOTH
 
 
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ({"key": "app", "operator": "Resembles", "values": ["web"]}, "has the operator 'Resembles', which isn't known"),
+        ({"key": "app", "operator": "in", "values": ["web"]}, "has the operator 'in', which isn't known"),
+        ({"key": "app", "operator": "In", "values": []}, "has the operator In without values"),
+        ({"key": "app", "operator": "In", "values": "website"}, "has values that aren't texts"),
+        ({"key": "app", "operator": "In", "values": [5]}, "has values that aren't texts"),
+        ({"key": "app", "operator": "DoesNotExist", "values": ["db"]}, "has the operator DoesNotExist with values"),
+    ],
+)
+def test_policy_with_an_expression_that_no_api_server_accepts_isolates_all(expression: Any, words: str) -> None:
+    world = world_of(policy(podSelector={"matchExpressions": [expression]}, **TYPES))
+    ctx, web = world.context("pods"), pod("x", metadata={"labels": {"app": "web"}})
+    assert isolation.labels(ctx, web) == BOTH
+    warning = isolation.warned(ctx, web, Decision()).warning
+    assert warning is not None
+    assert words in warning.message
+
+
+def test_policy_with_labels_of_wrong_types_isolates_all() -> None:
+    assert isolated(policy(podSelector={"matchLabels": {"app": 5}}, **TYPES)) == BOTH
+
+
 # -- many Pods, and many expressions ---------------------------------------------------------------
 
 PODS, POLICIES, EXPRESSIONS = 100, 100, 520

@@ -67,7 +67,6 @@ LABELS += [{"team": "x", **{f"l{number}": "" for number in range(MOST_LABELS)}}]
         ),
         {"matchExpressions": [{"key": "team", "operator": "Exists"}, {"key": "tier", "operator": "DoesNotExist"}]},
         {"matchLabels": {"l3": ""}},
-        {"matchExpressions": [{"key": "team", "operator": "Gt", "values": ["1"]}]},
     ],
     ids=str,
 )
@@ -191,6 +190,13 @@ def test_comparisons_with_namespaces_of_many_labels_are_bounded(world: World) ->
     with pytest.raises(Refused, match=f"more than {MOST_LABELS} labels") as refused:
         terms(world, most)
     assert type(refused.value) is Refused, "a change of Namespaces may mend it"
+
+
+def test_selector_of_namespaces_with_an_unknown_operator_is_refused(world: World) -> None:
+    selector = {"matchExpressions": [{"key": "team", "operator": "Gt", "values": ["1"]}]}
+    with pytest.raises(Refused, match="a namespaceSelector has the operator 'Gt', which isn't known") as refused:
+        term(world, labelSelector=WEB, namespaceSelector=selector)
+    assert refused.value.path == "spec.affinity"
 
 
 def test_selector_of_namespaces_that_finds_none_selects_no_pod(world: World) -> None:

@@ -129,9 +129,9 @@ def test_note_names_the_syncers_that_are_paused(value: str, syncers: set[str]) -
     made.notes.seen_live(paused(NOTE, value))
     assert made.syncers == set(notified) == syncers
     assert made.is_on is value.startswith("true")
-    assert made.is_paused("widgets") is (made.is_on or "widgets" in syncers)
+    assert (made.reason("widgets") is not None) is (made.is_on or "widgets" in syncers)
     decision = made.answer(observed(REQUEST, virtual=virtual(), host=None))
-    assert bool(decision) is made.is_paused("widgets")
+    assert bool(decision) is (made.reason("widgets") is not None)
     made.notes.seen_live(merged(NOTE, {"metadata": {"resourceVersion": "2"}}))
     assert made.syncers == set()
     assert set(notified) == syncers
