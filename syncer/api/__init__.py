@@ -71,7 +71,7 @@ from syncer.api.host_patterns import HostPattern, is_allowed_host
 from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
-from syncer.api.metadata_rules import KeyRules, MetadataRules
+from syncer.api.metadata_rules import KeyRules, MetadataFilter, MetadataRules
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import (
@@ -200,6 +200,7 @@ __all__ = [
     "Live",
     "LiveClient",
     "Marks",
+    "MetadataFilter",
     "MetadataRules",
     "Mirror",
     "MissingRight",

@@ -406,6 +406,17 @@ NODE_MISSING = _pending(
     "the virtual cluster has no Node {0} yet; sync.fake.nodes makes one for each that is used",
     "see why: syncer explain nodes {0}",
 )
+VOLUME_UNREAD = _pending("VolumeUnread", "the host's PersistentVolume {0} is not known yet")
+NOT_BOUND = _pending(
+    "NotBound",
+    "no scheduler of the virtual cluster has bound it to a Node yet",
+    "see its Events, and that a scheduler runs in the virtual cluster",
+)
+NOT_PLACED = _pending(
+    "NotPlaced",
+    "it is bound to the Node {0}, and the host has not put it there yet",
+    "make room on that Node, or delete the Pod to have another one scheduled",
+)
 BOTH_END = _pending("BothEnd", "both are being deleted; the host's kubelet is stopping it")
 HOST_ENDS_AT_ONCE = _pending(
     "HostEndsAtOnce",
