@@ -20,7 +20,7 @@ SYNC: dict[str, Any] = {
     "fromHost": {
         "storageClasses": SELECTED,
         "volumeSnapshotClasses": SELECTED,
-        "customResourceDefinitions": {"enabled": True, "onRemoval": "delete"},
+        "customResourceDefinitions": {"enabled": True, "allow": ["*.snapshot.storage.k8s.io"], "onRemoval": "delete"},
     },
 }
 
@@ -138,13 +138,17 @@ def test_data_are_written_snapshotted_lost_and_restored(saving: Tenant) -> None:
     until("the stand-in is gone", lambda: volume not in saving.kubectl("get", "pv", "-o=name"))
     until("the host's volume is gone", lambda: volume not in saving.host.kubectl("get", "pv", "-o=name"))
 
+    contents = ("get", "volumesnapshotcontents", "-o=name")
+    taken = saving.host.kubectl(*contents)
+    saving.restart()
+    until("the daemon answers as the kubelet", lambda: answers_as_kubelet(saving))
     mount(saving, "restored", FROM_SNAPSHOT.format("daily"))
     assert read(saving, "restored") == "good\n"
     mount(saving, "cloned", FROM_CLAIM)
     assert read(saving, "cloned") == "good\n"
+    assert saving.host.kubectl(*contents) == taken
 
     saving.kubectl("delete", "volumesnapshot", "daily", NS)
-    contents = ("get", "volumesnapshotcontents", "-o=name")
     until("the host has no snapshot any more", lambda: saving.host.kubectl(*contents) == "")
 
 
