@@ -131,7 +131,9 @@ def _unlisted(
             found[pair.name] = str(reasons.NOT_SEEN(silent))
         for name in sorted(syncers & pair.controllers.keys()):
             controller = pair.controllers[name]
-            unseen = set() if silent else unlisted(pair, controller)
+            unseen = set[str]()
+            if not silent:
+                unseen = unlisted(pair, controller)
             if not controller.ready:
                 found[f"{pair.name}/{name}"] = str(not_running(pair, controller))
             elif unseen:

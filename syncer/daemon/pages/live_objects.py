@@ -9,7 +9,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from syncer.api.errors import ClusterError
-from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest, uid_of
+from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, SyncRequest, uid_of
+from syncer.api.paths import dig
 from syncer.api.texts import shortened
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.clusters.client import SideClient
@@ -51,10 +52,11 @@ async def live_objects(
 async def missed_home(
     pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
 ) -> list[LiveObject]:
-    """Return the host's Namespace if a request has no copy in it, and it can be read."""
+    """Return the host's Namespace if a virtual object has no copy in it, and it can be read."""
     host_key = request.host_key or controller.host_key(request.key)
-    has_home = controller.direction.makes_copies and host_key.namespace
-    if not has_home or controller.has(Side.HOST, host_key):
+    if not (controller.direction.makes_copies and host_key.namespace):
+        return []
+    if controller.has(Side.HOST, host_key) or not controller.has(Side.VIRTUAL, request.key):
         return []
     found = await _read(pair.host, NAMESPACES, Key("", host_key.namespace))
     return [] if found is None else [found]
@@ -94,28 +96,42 @@ def last_write(managers: Iterable[Mapping[str, Any]]) -> dict[str, str] | None:
 
 
 def endings(found: Iterable[LiveObject]) -> list[dict[str, Any]]:
-    """Return those of the objects that are being deleted, with what holds them."""
+    """Return those of the objects that are being deleted, with what holds them.
+
+    A virtual cluster's API server may answer anything.
+    """
     rows: list[dict[str, Any]] = []
     for ref, obj in found:
-        metadata = obj["metadata"]
-        time = metadata.get("deletionTimestamp")
-        if time:
-            finalizers = list(metadata.get("finalizers") or ())
-            row = {
-                "object": str(ref),
-                "time": time,
-                "finalizers": finalizers[:MOST_SHOWN],
-                "conditions": _conditions(obj) if ref.resource == NAMESPACES else [],
-            }
-            rows.append(row)
+        time = dig(obj, "metadata.deletionTimestamp")
+        if not time:
+            continue
+        conditions: list[str] = []
+        if ref.resource == NAMESPACES:
+            conditions = _conditions(obj)
+        row = {
+            "object": str(ref),
+            "time": shortened(str(time)),
+            "finalizers": _texts(dig(obj, "metadata.finalizers")),
+            "conditions": conditions,
+        }
+        rows.append(row)
     return rows
 
 
 def _conditions(namespace: Obj) -> list[str]:
     """Return what a Namespace that is being deleted waits for, in the API server's words."""
-    found = (namespace.get("status") or {}).get("conditions") or ()
-    messages = [each.get("message") for each in found if each.get("status") == "True"]
-    return [shortened(each) for each in messages[:MOST_SHOWN] if each]
+    found = dig(namespace, "status.conditions")
+    if not isinstance(found, list):
+        return []
+    held = [each for each in found if isinstance(each, dict) and each.get("status") == "True"]
+    return _texts([each.get("message") for each in held])
+
+
+def _texts(given: Json) -> list[str]:
+    """Return the texts in a list, without further ones."""
+    if not isinstance(given, list):
+        return []
+    return [shortened(each) for each in given[:MOST_SHOWN] if isinstance(each, str)]
 
 
 async def host_events(pair: ClusterPair, found: Iterable[LiveObject]) -> list[dict[str, Any]]:
