@@ -132,10 +132,18 @@ class FromHost(Direction):
 
     def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
-            return skip(reasons.HOST_GONE(self.syncer.section))
+            return skip(self._why_none(ctx))
         if is_deleting(virtual) and not self.syncer.own_deletion:
             return skip(reasons.BOTH_GO())
         return None
+
+    def _why_none(self, ctx: Context) -> str:
+        """Return the reason why no host object appears."""
+        section = self.syncer.section
+        selector = self._role.host_selector(ctx.settings)
+        if selector:
+            return reasons.HOST_UNLABELLED(section, selector)
+        return reasons.HOST_GONE(section)
 
     def call_role(
         self,

@@ -115,7 +115,7 @@ class HostNamespaces:
                     decision,
                     writes=others,
                     outcome=Outcome.PENDING,
-                    reason=reasons.HOST_NAMESPACE_UNREADY(why),
+                    reason=reasons.HOST_NAMESPACE_UNREADY(why, observed.request.key.namespace),
                     on=(*decision.on, on),
                 )
         return decision
