@@ -246,6 +246,9 @@ class Applier:
         write = planned.write
         side, resource, key = planned.ref
         cluster = self._cluster(side)
+        # A deletion after a final status belongs to the same write, which that status alone would
+        # leave half done.
+        is_first = call is planned.calls[0]
         if write.tokens:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
@@ -255,7 +258,7 @@ class Applier:
         store = controller.store_of(planned.ref)
         with store.writing(key) as writing:
             try:
-                if write.precondition is not None and call.kind is not Operation.DELETE:
+                if write.precondition is not None and is_first:
                     await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
@@ -267,7 +270,7 @@ class Applier:
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:
-                        changed = await self._delete(controller, store, write, writing)
+                        changed = await self._delete(store, write, writing)
                         return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
@@ -345,7 +348,6 @@ class Applier:
 
     async def _delete(
         self,
-        controller: BoundSyncer,
         store: SideInformer,
         write: Write,
         writing: WriteInProgress,
@@ -357,9 +359,6 @@ class Applier:
         resource = store.resource
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
-        if write.precondition is not None:
-            await self._must_hold(controller, write.precondition)
-
         if write.side is Side.HOST:
             if write.precondition is not None:
                 await self.claim.must_hold()
