@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from syncer.api.decision import Precondition, Verb, Warned, Write
@@ -19,7 +20,8 @@ from syncer.api.errors import (
 )
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, ObjectRef, Side, key_of, labels_of, uid_of
-from syncer.cache.assumed import WriteInProgress
+from syncer.api.paths import dig
+from syncer.cache.assumed import UnseenWrite, WriteInProgress
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
 from syncer.directions import collision
@@ -81,6 +83,10 @@ def _instead(write: Write, error: Invalid) -> Write | None:
         if name.startswith(write.disputed):
             return write.otherwise(write, fields)
     return None
+
+
+def _is_bound_to(node: str, pod: Obj) -> bool:
+    return bool(dig(pod, "spec.nodeName") == node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +280,9 @@ class Applier:
                         return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
+                        is_bound = partial(_is_bound_to, write.node)
+                        unseen = UnseenWrite(uid_of(write.obj), controller.name, is_bound)
+                        store.wrote_unseen(key, writing, unseen)
                         return ServerAnswer(call, None, True)
                     case _:
                         subresource = write.subresource
