@@ -438,6 +438,8 @@ class BoundSyncer:
     hosts: tuple[SideInformer, ...] = field(init=False)
     #: True if each change of a copy is followed by another decision, whatever the answer shows.
     looks_back: bool = field(init=False)
+    #: The same for the creation of a copy.
+    looks_at_creation: bool = field(init=False)
     #: The syncer, if it has these optional roles.
     around: AroundReconcile | None = field(init=False)
     excludes: Excludes | None = field(init=False)
@@ -471,8 +473,11 @@ class BoundSyncer:
         patches = self.config.patches
         if patches.down or patches.up:
             self.looks_back = True
+            self.looks_at_creation = True
         else:
             self.looks_back = kind.looks_back and not is_plain
+            # What admission has put into the copy of a mirror may have to go.
+            self.looks_at_creation = kind.looks_back
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down

@@ -1,6 +1,7 @@
 """Run virtual Pods on the host, and report their status."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from syncer.api import (
@@ -256,6 +257,9 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
         reason="the host must run it",
         controlled_by_namespace=eviction.is_evictable(ctx.config, virtual),
     )
+    if ctx.config.is_bound_first or virtual["spec"].get(debugging.FIELD):
+        # It waits for its node then, or gets its ephemeral containers.
+        decision = replace(decision, is_step=True)
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
     return isolation.warned(ctx, virtual, decision)
@@ -351,7 +355,12 @@ def _end_host(config: PodConfig, pair: Pair) -> Decision:
         left = pair.host["metadata"].get("deletionGracePeriodSeconds")
         if grace is None or left is None or grace >= left:
             return wait(reasons.BOTH_END())
-    return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")
+    return delete(
+        host=pair.host,
+        grace=grace,
+        reason="the virtual Pod is being deleted",
+        meanwhile=reasons.BOTH_END(),
+    )
 
 
 def _end_virtual(config: PodConfig, pair: Pair) -> Decision:
