@@ -129,12 +129,13 @@ class Informer(Store):
         notify: Callable[[Iterable[Any]], None] | None = None,
         when: Literal["values", "used", "change"] = "values",
         keeps: bool = True,
+        by_spec: bool = False,
     ) -> None:
         """Index objects by the values of a function.
 
-        ``notify``, ``when`` and ``keeps`` are arguments of :class:`ValueIndex`.
+        ``notify``, ``when``, ``keeps`` and ``by_spec`` are arguments of :class:`ValueIndex`.
         """
-        index = ValueIndex(owner, values, notify, when, self.charge, keeps)
+        index = ValueIndex(owner, values, notify, when, self.charge, keeps, by_spec)
         self.newcomers.add(index)
         self.indexer.add(name, index)
 

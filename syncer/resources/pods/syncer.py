@@ -95,6 +95,7 @@ class PodSyncer(
     own_deletion = True
     looks_back = False
     references = REFERENCES
+    refers_by_spec = True
     reads = (
         _VIRTUAL_SERVICES,
         Source(Side.VIRTUAL, NODES),
