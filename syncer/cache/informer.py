@@ -230,10 +230,13 @@ class Informer(Store):
         entry = self._entries.get(key)
         return entry is not None and entry.version == version
 
-    def _head(self, raw: codec.Undecoded) -> codec.Head | None:
-        """Return the identity of an item; None if it has no valid one, which is counted."""
+    def _head(self, raw: codec.Undecoded, found: codec.Head | None = None) -> codec.Head | None:
+        """Return the identity of an item; None if it has no valid one, which is counted.
+
+        ``found`` is the identity if it was read already.
+        """
         try:
-            return self.items.head(raw)
+            return self.items.head(raw, found)
         except codec.DecodeError as error:
             self.ignore(str(error))
             return None
@@ -267,10 +270,13 @@ class Informer(Store):
 
     # -- input from the watch ----------------------------------------------------------------------
 
-    def event(self, kind: str, raw: codec.Undecoded) -> None:
-        """Process an ADDED, MODIFIED or DELETED event. No content makes it raise an error."""
+    def event(self, kind: str, raw: codec.Undecoded, head: codec.Head | None = None) -> None:
+        """Process an ADDED, MODIFIED or DELETED event. No content makes it raise an error.
+
+        ``head`` is the identity of the object if it was read already.
+        """
         try:
-            found = self._head(raw)
+            found = self._head(raw, head)
             if found is None:
                 return
             key, uid, version, _ = found
