@@ -27,6 +27,7 @@ from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.byte_budget import ByteBudget
 from syncer.cache.assumed import AssumedObjects, UnseenWrite, Verdict, WriteInProgress
 from syncer.cache.budget import OVERHEAD, NoRoom
+from syncer.cache.decoded import DECODED
 from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.cache.indexer import Indexer, ValueIndex
 from syncer.cache.items import Items
@@ -599,6 +600,10 @@ class Informer(Store):
         state = ""
         if by_watch:
             state = obj["metadata"]["resourceVersion"]
+        if by_watch or own:
+            entry = self._entries[key]
+            if not entry.parts:  # it is small
+                DECODED.add(entry, obj)
         try:
             self._changed(key, obj, obj, state=state, own=own, quiet=quiet, writer=writer)
         except NoRoom as error:  # for its values in the indexes

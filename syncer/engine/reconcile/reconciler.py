@@ -13,6 +13,7 @@ from syncer.api.decision import Decision, Write, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest, key_of, labels_of
+from syncer.cache.decoded import DECODED
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
@@ -388,7 +389,7 @@ def _cached(store: SideInformer | None, key: Key) -> Obj | None:
     of_copy = store.side is Side.HOST
     if entry.parts:
         refuse_many_parts(entry.parts, of_copy=of_copy)
-    obj = codec.stored(entry.raw)
+    obj = DECODED.take(entry)
     if codec.UNREADABLE in obj:
         raise Refused(cannot_be_read(store, key), reason="Unreadable")
     if entry.parts:
