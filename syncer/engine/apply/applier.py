@@ -185,7 +185,7 @@ class Applier:
                     for learn in results.sent:
                         learn(planned, call, answer)
                 recorder.answered(planned, answer)
-                if answer.changed:
+                if answer.changed and plan.observed.controller.direction.comes_up:
                     self._show_others(plan.observed.controller, planned, answer)
 
             if planned.frozen:
@@ -214,7 +214,7 @@ class Applier:
         self, controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer
     ) -> None:
         """Notify other syncers of what one has brought up: it may be theirs to copy."""
-        if controller.direction.comes_up and answer.obj is not None:
+        if answer.obj is not None:
             store = controller.store_of(planned.ref)
             store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
 

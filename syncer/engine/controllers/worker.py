@@ -114,8 +114,8 @@ class _Recorder:
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
     warnings: list[Warned] = field(default_factory=list)
-    #: True if a copy was created on the host.
-    has_copied: bool = False
+    #: The name of the copy that was created on the host; ``""`` if none was.
+    copied_as: str = ""
     _keys: Mapping[str, Any] | None = None
 
     def log_keys(self) -> Mapping[str, Any]:
@@ -144,8 +144,9 @@ class _Recorder:
             self.statuses.done[self.request.cluster, self.request.syncer, side, verb] += 1
             self.writes += 1
             self.sides.add(side)
-            if side is Side.HOST and verb is Operation.CREATE:
-                self.has_copied = True
+            is_copy = side is Side.HOST and planned.write.resource is None
+            if is_copy and verb is Operation.CREATE:
+                self.copied_as = planned.ref.key.name
         else:
             self.metrics.futile(side)
             fields = changes(answer.call, planned.live, controller.settings.marks)
@@ -313,7 +314,7 @@ class Workers:
                 # The syncer has left meanwhile, and its stores with it.
                 return recorder.writes, recorder.written
 
-            if recorder.has_copied:
+            if recorder.copied_as and request.key.name not in recorder.copied_as:
                 self._send_shortened(pair, controller, request)
             if attempt.error is not None:
                 result = self._failed(pair, request, attempt.error, attempt.reads)

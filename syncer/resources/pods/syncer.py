@@ -275,7 +275,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     if not node or pair.virtual["spec"].get("nodeName"):
         return report
     key = Key("", node)
-    if ctx.virtual(NODES, key) is None:
+    if key not in ctx.reader.keys(Side.VIRTUAL, NODES):  # it needn't be decoded
         return wait(reasons.NODE_MISSING(node), on=(ObjectRef(Side.VIRTUAL, NODES, key),))
     return bind(virtual=pair.virtual, node=node).then(report)
 
