@@ -24,7 +24,9 @@ from harness import (
 )
 
 from hack.side_tasks import helped_by
+from kube_envtest import Rule
 from syncer.api import Key, Obj, Side, labels_of
+from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, EVENTS
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod_mounting, secret
@@ -160,6 +162,26 @@ def test_event_is_kept_for_the_cluster_of_its_object_alone(shared: Shared) -> No
             events = daemon.process.pairs["two"].controllers["events"]
             scan = await patroller.scan(events, fresh=True)
             assert (scan.problem, list(scan.findings)) == ("", [])
+
+    play(scenario)
+
+
+def test_event_is_kept_that_arrives_before_the_response_to_the_create(shared: Shared) -> None:
+    """Of a copy whose name on the host doesn't show whose it is."""
+
+    async def scenario() -> None:
+        name = "c" * 250
+        names = SingleNamespace(cluster="one", namespace=HOME)
+        key = names.to_host(CONFIG_MAPS, Key("shop", name))
+        copy = {"metadata": {"name": key.name, "namespace": HOME, "uid": ""}}
+        async with shared.daemon("configmaps", "events") as daemon:
+            shared.host.faults.add(Rule(verb="create", resource="configmaps", latency=20, count=1))
+            shared.servers["one"].put(configmap(name))
+            await asyncio.sleep(5)
+            assert shared.host.get("configmaps", str(key)) is None
+            shared.host.put(event_about(copy, "early"))
+            await daemon.settled()
+            assert stored_events(daemon) == {"one": {"early"}, "two": set(), "three": set(), "four": set()}
 
     play(scenario)
 

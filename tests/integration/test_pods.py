@@ -384,7 +384,16 @@ def test_resize_that_a_host_limit_refuses_gets_an_event_and_the_pod_stays_in_ste
     limits = {"limits": [{"type": "Container", "max": {"cpu": "200m"}}]}
     path = f"/api/v1/namespaces/{world.host_namespace}/limitranges"
     world.host.plane.request("POST", path, {"metadata": {"name": "small"}, "spec": limits})
+    large = {"name": "app", "image": "i", "resources": {"requests": {"cpu": "500m"}}}
+    probe = pod("probe", namespace=world.host_namespace, spec={"containers": [large]})
+    pods = f"/api/v1/namespaces/{world.host_namespace}/pods?dryRun=All"
+
+    def is_enforced() -> bool:
+        status, _ = world.host.plane.request("POST", pods, probe)
+        return status == 422
+
     try:
+        eventually(is_enforced, "the API server knows the limit")  # admission reads it from a cache
         change = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "500m"}}}]}}
         world.virtual.patch("Pod", key, change, subresource="resize", how="strategic")
         [event] = eventually(lambda: _events(world, ns, "SyncFailed"), "the tenant reads why")

@@ -1,6 +1,7 @@
 """A scheduler of the tenant's own beside the host's, both Kubernetes' own programs, and simulated kubelets."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def placing(both: tuple[Api, Api], loop: Loop, tmp_path_factory: pytest.TempPath
     scene.grant(daemon, "daemon")
     daemon.start()
     for name in (EAST, WEST):
-        eventually(lambda name=name: dig(virtual_node(scene, name), "spec.taints") in (None, []), "it can be used")
+        eventually(partial(_has_no_taints, scene, name), "it can be used")
     yield scene
     loop.end(*kubelets)
     scene.close()
@@ -85,6 +86,14 @@ def tidy(placing: Scene) -> Iterator[None]:
 
 def virtual_node(scene: Scene, name: str) -> Obj:
     return scene.virtual.get("Node", Key("", name)) or {}
+
+
+def _has_no_taints(scene: Scene, name: str) -> bool:
+    return dig(virtual_node(scene, name), "spec.taints") in (None, [])
+
+
+def _has_one_fake(scene: Scene, name: str) -> bool:
+    return bool(dig(virtual_node(scene, name), "status.allocatable").get(FAKE) == "1")
 
 
 def on(scene: Scene, key: Key) -> tuple[Any, Any]:
@@ -119,9 +128,7 @@ def test_pod_of_a_higher_priority_evicts_a_pod_of_the_same_tenant_alone(placing:
     placing.virtual.create(build(PRIORITY_CLASSES, f"high-{ns}", value=value))
     for name in (EAST, WEST):
         placing.virtual.patch("Node", Key("", name), {"status": {"capacity": {FAKE: "1"}}}, subresource="status")
-        eventually(
-            lambda name=name: dig(virtual_node(placing, name), "status.allocatable").get(FAKE) == "1", "it can be used"
-        )
+        eventually(partial(_has_one_fake, placing, name), "it can be used")
     others = pod("others", namespace=placing.host_namespace, spec={"nodeName": WEST})
     placing.host.create(others)
     resources = {"limits": {FAKE: "1"}, "requests": {FAKE: "1"}}

@@ -597,6 +597,8 @@ class BoundSyncer:
         entry = None if store is None else store.entry(about.key)
         if entry is not None:
             return not about.uid or entry.uid == about.uid
+        if store is not None and store.is_writing(about.key):
+            return True  # Events may arrive before the response to its creation
         try:
             virtual = self.settings.names.to_virtual(self.syncer.host_resource, about.key)
         except Exception:  # noqa: BLE001 — the syncer of Events reports it

@@ -77,8 +77,8 @@ def test_object_that_is_there_keeps_its_owners() -> None:
 def test_another_owner_stays_and_another_controller_is_the_only_one(is_controller: bool) -> None:
     async def scenario(bench: Bench) -> None:
         parent = bench.host.put(configmap("parent", namespace="vc-ns"))
-        other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": uid_of(parent)}
-        other = {**other, "controller": is_controller}
+        other: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": uid_of(parent)}
+        other["controller"] = is_controller
         found = await created(bench, ownerReferences=[other])
         home = bench.host.get("namespaces", "vc-ns")
         assert owners(found) == ([other] if is_controller else [other, controller(home)])
