@@ -327,6 +327,7 @@ class Workers:
             return recorder.writes, recorder.written
         finally:
             recorder.controller = None
+            recorder.virtual = None
 
     async def _in_step(
         self,
