@@ -31,7 +31,7 @@ include_patterns = [
     "hack/bench/README.md",
     "plugins/**.md",
 ]
-exclude_patterns = ["plugins/*/CHANGELOG.md", "plugins/**/.venv/**"]
+exclude_patterns = ["plugins/*/CHANGELOG.md", "plugins/**/.venv/**", "**/.pytest_cache"]
 
 html_theme = "furo"
 html_title = f"{project} {release}"

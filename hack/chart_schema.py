@@ -115,6 +115,7 @@ FURTHER: Mapping[str, Schema] = {
         "additionalProperties": False,
     },
     "restore.snapshot": {"pattern": "^([A-Za-z0-9][-A-Za-z0-9_.]*)?$"},
+    "scheduler.extraArgs": _FLAGS,
     "service.externalTrafficPolicy": {"enum": ["Cluster", "Local"]},
     "service.loadBalancerSourceRanges": _TEXTS,
     "service.nodePort": {"type": ["integer", "null"], "minimum": 1, "maximum": 65535},

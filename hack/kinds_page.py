@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from syncer.api import Config, Syncer
 from syncer.api.paths import is_within, path_text
 from syncer.config.types import options
+from syncer.daemon.pages import kind_names
+from syncer.daemon.pages.kind_names import UNSYNCED
 from syncer.directions import Direction, direction_class
 
 HEAD = """\
@@ -32,25 +34,12 @@ section of a kind gives single fields another owner. The labels and annotations 
 TAIL = """\
 ## Kinds that stay in the virtual cluster
 
-Its own API server and controllers enforce them, so nothing of them is needed on the host:
-Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs, whose Pods go down; Roles,
-RoleBindings, ResourceQuotas, LimitRanges, Leases, HorizontalPodAutoscalers (they need
-`metrics.k8s.io`), admission policies and webhooks, whose Services are the virtual cluster's.
+Its own API server and controllers enforce them. HorizontalPodAutoscalers need `metrics.k8s.io`, and
+the Services of webhooks are the virtual cluster's. `syncer explain` answers with the same.
 
 | kind | instead |
 |---|---|
 """
-#: Kinds with no syncer of their own, with what is so instead.
-NOT_SYNCED = {
-    "Endpoints": "the virtual cluster's controllers make EndpointSlices from them, which go down",
-    "ResourceClaim": (
-        "a Pod that needs one waits, and an event on it says so, until a plugin syncs the kind"
-    ),
-    "VolumeSnapshotContent": (
-        "it names a snapshot in the host's storage, by which a tenant could ask for anybody's data;"
-        " a VolumeSnapshot that names one is refused, and an event on it says so"
-    ),
-}
 
 
 def kinds_page(syncers: Iterable[type[Syncer]]) -> str:
@@ -60,10 +49,9 @@ def kinds_page(syncers: Iterable[type[Syncer]]) -> str:
         ValueError: A kind is synced of which the page says that it isn't.
     """
     found = sorted(syncers, key=lambda each: (each.resource.kind, each.section))
-    if wrong := NOT_SYNCED.keys() & {each.resource.kind for each in found}:
-        raise ValueError(
-            f"hack/kinds_page.py says that these kinds aren't synced: {', '.join(sorted(wrong))}"
-        )
+    if wrong := UNSYNCED.keys() & {each.resource.kind for each in found}:
+        names = ", ".join(sorted(wrong))
+        raise ValueError(f"{kind_names.__name__} says that these kinds aren't synced: {names}")
     rows = [
         f"| {_title(each)} | {_direction(each)} | {_default(each)} | `sync.{each.section}` |"
         for each in found
@@ -71,7 +59,10 @@ def kinds_page(syncers: Iterable[type[Syncer]]) -> str:
     parts: list[str] = []
     for each in found:
         parts.extend(_part(each))
-    left = [f"| {kind} | {instead} |" for kind, instead in NOT_SYNCED.items()]
+    kinds: dict[str, list[str]] = {}
+    for kind, instead in UNSYNCED.items():
+        kinds.setdefault(instead, []).append(kind)
+    left = [f"| {', '.join(those)} | {instead} |" for instead, those in kinds.items()]
     return HEAD + "\n".join([*rows, "", *parts]) + "\n" + TAIL + "\n".join(left) + "\n"
 
 

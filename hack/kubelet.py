@@ -61,13 +61,15 @@ def _is_half_gone(pod: Obj) -> bool:
 
 @dataclass
 class Kubelet:
-    """Simulates scheduler and kubelet for all pods in a namespace."""
+    """Simulates kubelet, and by default scheduler, for all pods in a namespace."""
 
     cluster: SideClient
     namespace: str
     node: str = "node-1"
     #: Seconds between the steps of a pod's life.
     pause: float = 0.0
+    #: False if pods are bound by a scheduler.
+    schedules: bool = True
     #: True to also record Events, as a real kubelet does.
     events: bool = False
     #: Number of pod states that lack the reported status. A pod about which a report got no good
@@ -77,6 +79,8 @@ class Kubelet:
     _ready: set[str] = field(default_factory=set)
     _unanswered: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
+    #: The pods that have begun to live.
+    _begun: set[str] = field(default_factory=set)
     _addresses: dict[str, int] = field(default_factory=dict)
     _steps: asyncio.TaskGroup | None = None
 
@@ -136,6 +140,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         if kind == "DELETED":
             self._known.discard(uid)
+            self._begun.discard(uid)
             self._ready.discard(uid)
             self._unanswered.discard(uid)
             return
@@ -143,11 +148,11 @@ class Kubelet:
             self._ready.add(uid)
         elif uid in self._ready - self._unanswered:
             self.overwritten += 1
-        new = uid not in self._known
         self._known.add(uid)
         if is_deleting(pod) and (dig(pod, "spec.nodeName") or _is_half_gone(pod)):
             self._start(self._end(pod))
-        elif new and self._is_mine(pod):
+        elif uid not in self._begun and self._is_mine(pod):
+            self._begun.add(uid)
             self._start(self._live(pod))
 
     def _is_mine(self, pod: Obj) -> bool:
@@ -156,6 +161,8 @@ class Kubelet:
         """
         if bound := dig(pod, "spec.nodeName"):
             return bool(bound == self.node)
+        if not self.schedules:
+            return False
         terms = dig(pod, f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms") or ()
         named: list[list[str]] = []
         for term in terms:

@@ -27,6 +27,9 @@ VIRTUAL_CONTROLLERS = ",".join(
 )
 """For `ControlPlane(controllers=…)` of a virtual cluster: all but those that work on the host."""
 
+SCHEDULED_CONTROLLERS = VIRTUAL_CONTROLLERS.replace(",-taint-eviction-controller,", ",")
+"""For that of a virtual cluster with a scheduler of its own, where the tenant's taints count."""
+
 HOST_CONTROLLERS = ",".join(
     (
         "namespace-controller",  # deletes the contents of deleted namespaces

@@ -20,7 +20,8 @@ from typing import Any
 import click
 import uvloop
 
-from hack.bench.daemon import Process
+from hack.bench.daemon import SYNCER, Process
+from hack.bench.profile import Profile
 from hack.endings import interrupt_on_sigterm
 from hack.kubelet import Kubelet, is_ready
 from hack.side_tasks import helped_by
@@ -60,8 +61,11 @@ STILL = 0.03
 # -- API servers -----------------------------------------------------------------------------------
 
 
-async def serve(folder: Path, names: Sequence[str]) -> None:
-    """Serve API servers, and answer commands on standard input, until it ends."""
+async def serve(folder: Path, names: Sequence[str], *, events: bool) -> None:
+    """Serve API servers, and answer commands on standard input, until it ends.
+
+    With ``events``, the host's kubelet records some about each pod.
+    """
     tokens = {"daemon-token": User("daemon", ("system:masters",))}
     servers = {name: ApiServer(seed=name, tokens=tokens) for name in names}
     playing = []
@@ -70,7 +74,8 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
         await server.start(tls=True)
         server.kubeconfig(folder / f"{name}.kubeconfig", "daemon")
     if HOST in servers:
-        kubelet = Kubelet(SideClient(HOST, Side.HOST, servers[HOST].transport()), HOME)
+        client = SideClient(HOST, Side.HOST, servers[HOST].transport())
+        kubelet = Kubelet(client, HOME, events=events)
         playing.append(kubelet.run())
     else:
         for server in servers.values():
@@ -108,8 +113,10 @@ def _streams(servers: dict[str, ApiServer]) -> int:
 class Servers:
     """A process that serves API servers."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], *, events: bool) -> None:
         command = [sys.executable, "-m", "hack.bench.fleet", "--serve", str(folder), *names]
+        if events:
+            command.append("--events")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -146,20 +153,25 @@ class Run:
     clusters: int
     pods: int
     folder: Path
+    events: bool = False
+    profile: Profile | None = None
 
     def measure(self) -> dict[str, Any]:
         """Return the figures."""
         names = [f"t{number}" for number in range(self.clusters)]
         processes = min(PROCESSES, self.clusters)
         with contextlib.ExitStack() as stack:
-            host = Servers(self.folder, [HOST])
+            host = Servers(self.folder, [HOST], events=self.events)
             stack.callback(host.process.kill)
             virtual = [
-                Servers(self.folder, names[number::processes]) for number in range(processes)
+                Servers(self.folder, names[number::processes], events=False)
+                for number in range(processes)
             ]
             for each in virtual:
                 stack.callback(each.process.kill)
             daemon = Process(self._config(names), self.folder)
+            if self.profile is not None:
+                daemon.command = self.profile.command(SYNCER)
             stack.callback(daemon.kill)
             daemon.start()
             daemon.wait_still(STILL)
@@ -173,6 +185,7 @@ class Run:
             self._wait(lambda: sum(each.ask("count")["running"] for each in virtual))
             seconds = time.perf_counter() - begun
             daemon.wait_still(STILL)
+            self._note("pods", begun, daemon.cpu() - before)
             figures = {
                 "empty_mb": round(empty, 1),
                 "cpu_ms_a_pod": round((daemon.cpu() - before) * 1000 / self.pods, 3),
@@ -191,11 +204,24 @@ class Run:
             while daemon.total("syncer_objects") < self.pods or daemon.depth():
                 time.sleep(0.2)
             daemon.wait_still(STILL)
+            self._note("start", begun, daemon.cpu())
             figures["start_seconds"] = round(time.perf_counter() - begun, 1)
             figures["start_cpu_seconds"] = round(daemon.cpu(), 2)
             figures["start_rss_mb"] = round(daemon.rss(), 1)
             daemon.stop()
+        if self.profile is not None:
+            self.profile.write()
         return figures
+
+    def _note(self, what: str, begun: float, cpu: float) -> None:
+        """Note a phase of the profile that ends now, with its CPU seconds."""
+        if self.profile is None:
+            return
+        figures = {
+            "phase": f"{what}-of-{self.clusters}",
+            "cpu_ms_per_object": cpu * 1000 / self.pods,
+        }
+        self.profile.phases.append((figures, begun, time.perf_counter()))
 
     def _wait(self, count: Callable[[], int]) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -259,12 +285,27 @@ def _folder() -> Iterator[Path]:
 @click.option("--clusters", default=100, show_default=True, help="Virtual clusters of the many.")
 @click.option("--pods", default=10_000, show_default=True, help="Pods in all.")
 @click.option("--rounds", default=1, show_default=True, help="Rounds of both, by turns.")
+@click.option(
+    "--profile",
+    "profiles",
+    type=click.Path(path_type=Path),
+    help="Sample what the daemon does, and write the tables to this folder.",
+)
+@click.option("--events", is_flag=True, help="The kubelet records two Events about each pod.")
 @click.option("--serve", "folder", hidden=True)
 @click.argument("names", nargs=-1)
-def main(clusters: int, pods: int, rounds: int, folder: str | None, names: Sequence[str]) -> None:
+def main(
+    clusters: int,
+    pods: int,
+    rounds: int,
+    profiles: Path | None,
+    events: bool,
+    folder: str | None,
+    names: Sequence[str],
+) -> None:
     """Measure, or serve."""
     if folder:
-        uvloop.run(serve(Path(folder), names))
+        uvloop.run(serve(Path(folder), names, events=events))
         return
     interrupt_on_sigterm()
     configure(level="error")
@@ -273,8 +314,11 @@ def main(clusters: int, pods: int, rounds: int, folder: str | None, names: Seque
     for number in range(rounds):
         found: dict[int, dict[str, Any]] = {}
         for count in (clusters, 1) if number % 2 == 0 else (1, clusters):
+            profile = None
+            if profiles is not None:
+                profile = Profile(profiles / f"{number}-{count}")
             with _folder() as run_folder:
-                found[count] = Run(count, pods, run_folder).measure()
+                found[count] = Run(count, pods, run_folder, events, profile).measure()
             print(json.dumps({"clusters": count, "pods": pods, **found[count]}), flush=True)
         judgement = verdict(found[clusters], found[1])
         over += judgement["over"]

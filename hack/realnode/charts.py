@@ -38,6 +38,7 @@ def write_images(path: Path) -> None:
         "etcd": ("etcd", "etcdctl", "etcdutl"),
         "apiServer": ("kube-apiserver",),
         "controllerManager": ("kube-controller-manager",),
+        "scheduler": ("kube-scheduler",),
     }
     write(
         path,

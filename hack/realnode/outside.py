@@ -200,6 +200,16 @@ def enter(site: NodeSite, command: Sequence[str]) -> list[str]:
     ]
 
 
+def enter_files(site: NodeSite, command: Sequence[str]) -> list[str]:
+    """Return the command, to be run with the node's network and files; it keeps its process id.
+
+    Raises:
+        Failed: No node runs.
+    """
+    target = f"--target={_first(site)}"
+    return ["/usr/bin/nsenter", target, "--net", "--mount", "--", *command]
+
+
 def enter_network(site: NodeSite) -> list[str]:
     """Return the beginning of a command that is to run in the node's network alone, with the
     machine's files and processes; it keeps its process id.

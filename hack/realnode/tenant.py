@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from hack.planes import VIRTUAL_CONTROLLERS, environment
+from hack.planes import SCHEDULED_CONTROLLERS, VIRTUAL_CONTROLLERS, environment
 from hack.realnode import outside, settings
 from hack.realnode.node_site import NodeSite
 from kube_envtest import ControlPlane
 from kube_envtest.controlplane.processes import Processes
-from kube_envtest.controlplane.programs import APISERVER, CONTROLLER_MANAGER, ETCD
+from kube_envtest.controlplane.programs import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER
 from kube_envtest.controlplane.sources import binary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,9 +26,9 @@ API_SERVICE = f"{HOST_NAMESPACE}/api"
 API_ADDRESS = "10.96.0.2"
 
 
-def control_plane(site: NodeSite) -> ControlPlane:
+def control_plane(site: NodeSite, *, scheduler: bool = False) -> ControlPlane:
     """Return a virtual control plane, not yet started. Its range of Service addresses is the
-    host's.
+    host's. ``scheduler``: with a kube-scheduler of its own.
 
     Raises:
         Failed: No node runs.
@@ -36,14 +36,15 @@ def control_plane(site: NodeSite) -> ControlPlane:
     path = str(binary(environment()))
     apart = {
         name: (*outside.enter_network(site), path, name)
-        for name in (ETCD, APISERVER, CONTROLLER_MANAGER)
+        for name in (ETCD, APISERVER, CONTROLLER_MANAGER, SCHEDULER)
     }
     return ControlPlane(
         "virtual",
         programs=Processes(
             f"{path}, in the node's network", {**apart, "kubectl": (path, "kubectl")}
         ),
-        controllers=VIRTUAL_CONTROLLERS,
+        controllers=SCHEDULED_CONTROLLERS if scheduler else VIRTUAL_CONTROLLERS,
+        scheduler=scheduler,
         service_range=settings.SERVICE_RANGE,
         node_address=site.addresses[1],
         names=[API_ADDRESS],
@@ -97,4 +98,12 @@ def name_server() -> str:
 SECTIONS: Mapping[str, Any] = {
     "kubelet": {"enabled": True},
     "networking": {"apiServer": {"service": API_SERVICE}},
+}
+#: Those by which a scheduler of the virtual cluster's own places its Pods.
+SCHEDULED: Mapping[str, Any] = {
+    "sync": {
+        "toHost": {"pods": {"scheduler": "virtual"}},
+        "fromHost": {"nodes": {"enabled": True}, "storageClasses": {"enabled": True}},
+        "fake": {"persistentVolumes": {"nodeAffinity": True}},
+    },
 }

@@ -14,7 +14,14 @@ from hack.planes import BINARY
 from hack.realnode import outside
 from hack.realnode.inside import Failed
 from hack.realnode.node_site import NodeSite
-from hack.realnode.tenant import HOST_NAMESPACE, SECTIONS, control_plane, front, name_server
+from hack.realnode.tenant import (
+    HOST_NAMESPACE,
+    SCHEDULED,
+    SECTIONS,
+    control_plane,
+    front,
+    name_server,
+)
 from kube_envtest import ControlPlane
 from syncer.api import Side
 from syncer.testing.merge import merged
@@ -34,13 +41,15 @@ class VirtualCluster:
     folder: Path
     #: Sections that are merged over the daemon's configuration.
     sections: Mapping[str, Any] = field(default_factory=dict)
+    #: True for a scheduler of its own.
+    scheduler: bool = False
     #: The host namespace of the copies.
     host_namespace: str = field(init=False, default=HOST_NAMESPACE)
     plane: ControlPlane = field(init=False)
     daemon: Process = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plane = control_plane(self.site)
+        self.plane = control_plane(self.site, scheduler=self.scheduler)
 
     @property
     def kubeconfig(self) -> Path:
@@ -87,7 +96,10 @@ class VirtualCluster:
                 "namespace": self.host_namespace,
             },
         }
-        return merged(merged(base, SECTIONS), self.sections)
+        found = merged(merged(base, SECTIONS), self.sections)
+        if self.scheduler:
+            found = merged(found, SCHEDULED)
+        return found
 
     def _start(self) -> None:
         """Give the daemon the rights that its configuration needs, and start it."""

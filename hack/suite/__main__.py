@@ -68,6 +68,12 @@ _SECTIONS = {
     help="The tests of NetworkPolicies in their place: of the node's network, so against the host "
     "alone.",
 )
+@click.option(
+    "--scheduler",
+    is_flag=True,
+    help="The virtual cluster with a scheduler of its own; its results are apart, in the folder "
+    "scheduler.",
+)
 @click.option("--keep", is_flag=True, help="Leave the node running, for the next run.")
 def main(
     focus: str,
@@ -77,6 +83,7 @@ def main(
     processes: int,
     results: Path,
     network_policies: bool,
+    scheduler: bool,
     keep: bool,
 ) -> None:
     """Run Kubernetes' conformance tests against a real node on this machine.
@@ -90,6 +97,9 @@ def main(
     if network_policies:
         results = results / "network-policies"
         against = "host"
+    if scheduler:
+        results = results / "scheduler"
+        against = "virtual"
     results = results.resolve()
     results.mkdir(parents=True, exist_ok=True)
     everything = runner.all_cases(NETWORK_POLICIES if network_policies else CONFORMANCE)
@@ -105,7 +115,7 @@ def main(
             left = [case for case in cases if not resume or case not in sides[side]]
             sides[side].forget(left)
             if left:
-                with _cluster(side, site, results) as kubeconfig:
+                with _cluster(side, site, results, scheduler=scheduler) as kubeconfig:
                     runner.Runner(kubeconfig, sides[side], results, processes, _log).run(left)
     finally:
         if not keep and not ran_before:
@@ -139,14 +149,14 @@ def locked(path: Path) -> IO[str]:
 
 
 @contextmanager
-def _cluster(side: str, site: NodeSite, results: Path) -> Iterator[Path]:
+def _cluster(side: str, site: NodeSite, results: Path, *, scheduler: bool) -> Iterator[Path]:
     """Yield the kubeconfig of a side's administrator; the virtual cluster runs only meanwhile."""
     if side == "host":
         yield site.folder / "admin.kubeconfig"
     else:
         folder = results / "daemon"
         folder.mkdir(exist_ok=True)
-        virtual = VirtualCluster(site, folder, _SECTIONS)
+        virtual = VirtualCluster(site, folder, _SECTIONS, scheduler=scheduler)
         with virtual.running():
             yield virtual.kubeconfig
 

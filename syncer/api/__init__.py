@@ -51,6 +51,7 @@ from syncer.api.errors import (
     Forbidden,
     Invalid,
     MissingRight,
+    NamespaceTerminating,
     NameTaken,
     NoCredentials,
     NotConnected,
@@ -60,18 +61,20 @@ from syncer.api.errors import (
     Problem,
     QuotaExceeded,
     Refused,
+    ServerFailed,
     SyncerError,
     TooLarge,
     TooMany,
     Unauthorized,
     Unreachable,
+    WebhookFailed,
 )
 from syncer.api.groups import is_built_in
 from syncer.api.host_patterns import HostPattern, is_allowed_host
 from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
-from syncer.api.metadata_rules import KeyRules, MetadataRules
+from syncer.api.metadata_rules import KeyRules, MetadataFilter, MetadataRules
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import (
@@ -200,12 +203,14 @@ __all__ = [
     "Live",
     "LiveClient",
     "Marks",
+    "MetadataFilter",
     "MetadataRules",
     "Mirror",
     "MissingRight",
     "NameTaken",
     "NameTranslator",
     "Named",
+    "NamespaceTerminating",
     "Networking",
     "NoCredentials",
     "NotConnected",
@@ -242,6 +247,7 @@ __all__ = [
     "Section",
     "Selector",
     "Selects",
+    "ServerFailed",
     "Settings",
     "Shown",
     "Shows",
@@ -268,6 +274,7 @@ __all__ = [
     "Warned",
     "Watch",
     "Watches",
+    "WebhookFailed",
     "Write",
     "annotations_of",
     "apply",

@@ -107,6 +107,9 @@ class Write:
     subresource: str = ""
     #: Tokens to request and put into ``obj``.
     tokens: tuple[Token, ...] = ()
+    #: True for a host object that is created with its namespace as its controller. The garbage
+    #: collector then deletes it with the namespace alone, as it would be anyway.
+    controlled_by_namespace: bool = False
     #: Refuse the deletion while any object of this resource exists on the same side.
     only_if_none: Resource | None = None
     #: A fact to confirm on the live API server first, because the cache may be stale.
@@ -213,6 +216,7 @@ def apply(
     create_only: bool = False,
     partial: bool = False,
     tokens: tuple[Token, ...] = (),
+    controlled_by_namespace: bool = False,
 ) -> Decision:
     """Create the object, or patch the fields that differ, on the host, on the virtual side, or on
     both.
@@ -229,6 +233,8 @@ def apply(
         partial: The object is only a part of what the syncer sets, so that of earlier fields only
             labels and annotations are removed.
         tokens: Service account tokens to request and put into the object.
+        controlled_by_namespace: Create the host object with its namespace as its controller, unless
+            it has another. An object that is there already stays as it is.
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     writes = [
@@ -241,6 +247,7 @@ def apply(
             create_only=create_only,
             partial=partial,
             tokens=tokens,
+            controlled_by_namespace=controlled_by_namespace and side is Side.HOST,
         )
         for side, obj in sides
         if obj is not None

@@ -19,8 +19,11 @@ The action is in ``engine/controllers/retry_policy.py``.
        ├─ TooMany      retry_after             after the delay that the server asks for
        ├─ NotConnected                         with backoff, while the cluster is probed
        ├─ Unauthorized                         with backoff, while the cluster is probed
+       ├─ NamespaceTerminating                 with backoff, until the namespace is gone
        └─ Unreachable  Expired                 with backoff; readiness goes false
-          └─ NoCredentials                     as Unreachable
+          ├─ NoCredentials                     as Unreachable
+          └─ ServerFailed                      with backoff: the API server answered 5xx
+             └─ WebhookFailed webhook          as ServerFailed
 """
 
 from collections.abc import Mapping
@@ -320,6 +323,22 @@ class Unreachable(ClusterError):
 
 class NoCredentials(Unreachable):
     """Nothing was sent, as a program that is to give the credentials hasn't answered yet."""
+
+
+class ServerFailed(Unreachable):
+    """A 5xx: the API server, its etcd, or a proxy before it failed."""
+
+
+class WebhookFailed(ServerFailed):
+    """An admission webhook gave no usable answer, and its failurePolicy requires one."""
+
+    def __init__(self, message: str, *, webhook: str = "", **where: Unpack[RequestFields]) -> None:
+        self.webhook = webhook
+        super().__init__(message, **where)
+
+
+class NamespaceTerminating(ClusterError):
+    """403: the namespace is being deleted, so nothing can be created in it."""
 
 
 class Expired(ClusterError):

@@ -136,6 +136,9 @@ class Initialize(Role):
     async def init(self, live: Live) -> None:
         """Prepare the clusters; called before everything else.
 
+        What another virtual cluster of the daemon has read from the host within the last second may
+        be the answer to the same read, unless something was written here meanwhile.
+
         If it raises, it is called again later; until it succeeds, this syncer waits and the others
         run.
         """

@@ -157,6 +157,12 @@ HOST_GONE = _skipped(
     "no host object appears as this one: there is none, or sync.{0} leaves it out",
     "see the options of sync.{0}",
 )
+HOST_UNLABELLED = _skipped(
+    "HostUnlabelled",
+    "no host object appears as this one: there is none with the labels {1}, or sync.{0} leaves it"
+    " out",
+    "give the host object the labels {1}, or see the options of sync.{0}",
+)
 BOTH_GO = _skipped("BothGo", "the host object is gone, and the virtual object is being deleted")
 TENANTS_OWN = _skipped("TenantsOwn", "the virtual object is not one that we made")
 SYNCS_NOTHING = _skipped("SyncsNothing", "this syncer syncs nothing")
@@ -297,7 +303,9 @@ HOME_MISSING = _pending(
     "it names the {0} {1}, whose host namespace is not there yet",
 )
 HOST_NAMESPACE_UNREADY = _pending(
-    "HostNamespaceUnready", "the host namespace {0}", "see its Namespace: syncer explain namespaces"
+    "HostNamespaceUnready",
+    "the host namespace {0}",
+    "see its Namespace: syncer explain namespaces {1}",
 )
 PACED = _pending(
     "Paced", "its host object was written twice within a second; further changes are collected"
@@ -316,6 +324,16 @@ MERGE_REFUSED = _define("MergeRefused", RequestState.PENDING, "{0}", is_text=Tru
 QUEUED = _pending("Queued", "it is in the queue, or a worker has it", "ask again in a moment")
 UNWRITTEN = _pending("Unwritten", "a daemon would make {0} API calls for it", "run the daemon")
 SYNCER_WAITS = _pending("SyncerWaits", "the syncer {0} waits: {1}")
+NOT_SEEN = _pending(
+    "NotSeen",
+    "its present state isn't known: {0}",
+    "see which cluster doesn't answer: syncer clusters",
+)
+CLUSTER_UNSERVED = _pending(
+    "ClusterUnserved",
+    "the virtual cluster {0} can't be served at present: {1}",
+    "see its state: syncer clusters --cluster {0}",
+)
 SYNCER_STARTS = _pending("SyncerStarts", "the syncer {0} fills its caches", "ask again in a moment")
 
 # -- pending: by syncers ---------------------------------------------------------------------------
@@ -406,6 +424,17 @@ NODE_MISSING = _pending(
     "the virtual cluster has no Node {0} yet; sync.fake.nodes makes one for each that is used",
     "see why: syncer explain nodes {0}",
 )
+VOLUME_UNREAD = _pending("VolumeUnread", "the host's PersistentVolume {0} is not known yet")
+NOT_BOUND = _pending(
+    "NotBound",
+    "no scheduler of the virtual cluster has bound it to a Node yet",
+    "see its Events, and that a scheduler runs in the virtual cluster",
+)
+NOT_PLACED = _pending(
+    "NotPlaced",
+    "it is bound to the Node {0}, and the host has not put it there yet",
+    "make room on that Node, or delete the Pod to have another one scheduled",
+)
 BOTH_END = _pending("BothEnd", "both are being deleted; the host's kubelet is stopping it")
 HOST_ENDS_AT_ONCE = _pending(
     "HostEndsAtOnce",
@@ -452,11 +481,28 @@ CONFLICT = _failed("Conflict")
 INVALID = _failed("Invalid", "change the object so that the API server accepts it")
 DENIED = _failed("Denied", "change the object, or what refuses it on that side")
 QUOTA_EXCEEDED = _failed("QuotaExceeded", "make room in the quota, or have it raised")
-FORBIDDEN = _failed("Forbidden", "give the daemon this right; syncer rbac prints all of them")
+FORBIDDEN = _failed(
+    "Forbidden",
+    "give the daemon this right; syncer rbac prints all of them; a host namespace that is being"
+    " deleted loses its Roles first",
+)
 TOO_MANY = _failed("TooMany")
 NOT_CONNECTED = _failed("NotConnected", "see which cluster doesn't answer: syncer clusters")
 UNAUTHORIZED = _failed("Unauthorized", "renew the credentials in that kubeconfig")
 UNREACHABLE = _failed("Unreachable", "see which cluster doesn't answer: syncer clusters")
 NO_CREDENTIALS = _failed("NoCredentials", "see why the program that gives the credentials hangs")
+SERVER_FAILED = _failed(
+    "ServerFailed", "see the log of that API server, and whether its etcd answers"
+)
+WEBHOOK_FAILED = _failed(
+    "WebhookFailed", "repair that webhook, or have its failurePolicy or rules changed"
+)
+NAMESPACE_TERMINATING = _failed(
+    "NamespaceTerminating",
+    "see what holds that namespace: kubectl get namespace -o yaml; once it is gone, make it again",
+)
 EXPIRED = _failed("Expired")
+UNEXPECTED_ANSWER = _failed(
+    "UnexpectedAnswer", "see what answers instead of the API server, such as a proxy"
+)
 SYNCER_RAISED = _failed("SyncerRaised", "report the traceback in the daemon's log")

@@ -235,6 +235,9 @@ class SyncFromHost(Role, Generic[C]):
     reverts_virtual_changes: ClassVar[bool] = False
     #: True if the host objects bear our mark; then no others are watched.
     host_marked: ClassVar[bool] = False
+    #: True if the host objects are Events, of which only those about copies are shown; then no
+    #: others are kept. Needs ``reads_copies``.
+    about_copies: ClassVar[bool] = False
     #: The host namespaces to watch; None for those that copies are put in. Each takes a watch and a
     #: Role of its own.
     namespaces: ClassVar[tuple[str, ...] | None] = None

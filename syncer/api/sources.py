@@ -51,6 +51,9 @@ class Source:
     #: The host keys of the only objects to watch, besides those in ``namespaces``: each by a watch
     #: of its own, so that the right to read them can be narrowed to their names.
     names: tuple[Key, ...] = ()
+    #: True for Events of the host: of them, only those are kept that are about copies of the
+    #: virtual cluster's objects. So they are listed once the copies are known.
+    about_copies: bool = False
 
     @property
     def parts(self) -> tuple[SourcePart, ...]:

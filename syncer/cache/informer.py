@@ -449,6 +449,10 @@ class Informer(Store):
             before = entry.version
         return WriteInProgress(self._assumed.under_way, key, before, self.handlers.notify)
 
+    def is_writing(self, key: Key) -> bool:
+        """Return True while a write of ours to an object waits for its response."""
+        return key in self._assumed.under_way
+
     def wrote(self, key: Key, writing: WriteInProgress, reply: Obj) -> bool:
         """Process the response to a create or change.
 

@@ -113,6 +113,8 @@ class Reflector:
         self.namespace = namespace
         self.selector = selector
         self.fields = fields
+        #: True if it keeps only the Events that are about certain objects.
+        self.about_copies = False
         self.state = ReflectorState.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None

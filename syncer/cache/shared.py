@@ -59,6 +59,10 @@ MOST_OWNERS = 50_000
 log = get_logger(__name__)
 
 
+#: Returns True for an object if the Events about it are wanted.
+IsWanted = Callable[[codec.InvolvedObject], bool]
+
+
 class WatchedPart(NamedTuple):
     """The part of a collection that is watched.
 
@@ -88,13 +92,20 @@ class Seat:
     ``take`` processes a small event at once where no other one waits, which spares two steps of the
     event loop. It is for objects with a mark alone: an event of another concerns every reflector,
     and each processes it in a step of its own.
+
+    ``is_wanted`` is None, or returns True for what Events of the reflector are about.
     """
 
     def __init__(
-        self, store: Informer, cluster: str, take: Callable[[codec.WatchEvent], None] | None = None
+        self,
+        store: Informer,
+        cluster: str,
+        take: Callable[[codec.WatchEvent], None] | None = None,
+        is_wanted: IsWanted | None = None,
     ) -> None:
         self.store = store
         self.cluster = cluster
+        self.is_wanted = is_wanted
         self._take = take if cluster else None
         #: True while the reflector processes a batch.
         self._is_busy = False
@@ -175,6 +186,14 @@ class Seat:
         if self.is_open and not self._waiting:
             return self.store.knows(*lost)
         return not self.is_behind
+
+    def concerns(self, about: codec.InvolvedObject, kind: str, head: codec.Head) -> bool:
+        """Return True if a change of an Event is wanted, or the store has the Event already."""
+        if self.is_wanted is None:
+            return True
+        if kind == "DELETED":
+            return self.may_know(Lost(head.key, head.uid))
+        return head.key in self.store or self.is_wanted(about)
 
     def wake(self) -> None:
         """Let the reflector check its state again."""
@@ -471,9 +490,12 @@ class SharedWatch:
         that cluster's mark. If the labels can't be read, the event goes to the clusters that know
         the object.
         """
-        if not self.part.mark or self._only is not None:
-            for seat in self._seats.get(self._only or "", ()):
+        if self._only is not None:
+            for seat in self._seats.get(self._only, ()):
                 seat.add(event)
+            return
+        if not self.part.mark:
+            self._show_all(event, head)
             return
         end = None
         try:
@@ -504,6 +526,19 @@ class SharedWatch:
                     end = end or _deleted(head)
                     seat.add(end, lost)
 
+    def _show_all(self, event: codec.WatchEvent, head: codec.Head) -> None:
+        """Give an event about an object without a mark to every cluster.
+
+        An Event goes only to those that it concerns, and to those that have it already.
+        """
+        seats = self._seats.get("", NO_SEATS)
+        about = None
+        if any(seat.is_wanted for seat in seats):
+            about = codec.involved_object(event.object)
+        for seat in seats:
+            if about is None or seat.concerns(about, event.type, head):
+                seat.add(event)
+
 
 def _deleted(head: codec.Head) -> codec.WatchEvent:
     """Return the event of a deletion that carries only the identity of the object."""
@@ -533,6 +568,7 @@ class SharedReflector(Reflector):
         *,
         selector: str,
         rng: Random,
+        is_wanted: IsWanted | None = None,
     ) -> None:
         super().__init__(
             watches.client,
@@ -543,9 +579,11 @@ class SharedReflector(Reflector):
             fields=part.fields,
             rng=rng,
         )
+        self.about_copies = is_wanted is not None
         self._watches = watches
         self._part = part
-        self._seat = Seat(store, cluster, self._take_one)
+        self._is_wanted = is_wanted
+        self._seat = Seat(store, cluster, self._take_one, is_wanted)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -555,6 +593,8 @@ class SharedReflector(Reflector):
             self._watches.leave(self._part, self._seat)
 
     async def _pages(self, page: TakePage) -> None:
+        if self._is_wanted is not None:
+            page = self._wanted(page)
         if self.state is not ReflectorState.LISTING:  # beside the watch
             await super()._pages(page)
             return
@@ -565,6 +605,35 @@ class SharedReflector(Reflector):
                 page(items, version)
 
             await super()._pages(first)
+
+    def _wanted(self, page: TakePage) -> TakePage:
+        """Return what takes those Events of a page that are wanted, or stored.
+
+        Beside the watch, one that the watch has shown before isn't taken if it wasn't wanted then:
+        the store isn't wrong without it.
+        """
+        is_wanted = self._is_wanted
+        assert is_wanted is not None
+        passed = ""
+        if self.state is not ReflectorState.LISTING:
+            passed = self.store.version
+
+        def is_taken(item: codec.Undecoded) -> bool:
+            try:
+                head = codec.head(item)
+            except codec.DecodeError:
+                return True  # the informer counts it
+            if head.key in self.store:
+                return True
+            about = codec.involved_object(item)
+            if about is not None and not is_wanted(about):
+                return False
+            return not passed or is_later(head.resource_version, passed)
+
+        def take(items: Iterable[codec.Undecoded], version: str) -> None:
+            page([item for item in items if is_taken(item)], version)
+
+        return take
 
     def _latest_end(self, seconds: int) -> float | None:
         return None  # the watch of all goes on
@@ -601,10 +670,12 @@ class SharedWatches:
         selector: str,
         rng: Random,
         fields: str = "",
+        is_wanted: IsWanted | None = None,
     ) -> SharedReflector:
         """Return a reflector for a store.
 
-        ``mark`` is the label on the objects of a cluster, and the identity of the cluster.
+        ``mark`` is the label on the objects of a cluster, and the identity of the cluster. With
+        ``is_wanted`` the objects are Events, and those that aren't wanted are not kept.
         """
         label, cluster = mark
         first, _, rest = selector.partition(",")
@@ -613,7 +684,16 @@ class SharedWatches:
             cluster = ""
             rest = selector
         part = WatchedPart(store.resource, namespace, label, rest, fields)
-        return SharedReflector(self, part, cluster, store, listener, selector=selector, rng=rng)
+        return SharedReflector(
+            self,
+            part,
+            cluster,
+            store,
+            listener,
+            selector=selector,
+            rng=rng,
+            is_wanted=is_wanted,
+        )
 
     def at(self, part: WatchedPart) -> SharedWatch:
         """Return the watch of a part."""

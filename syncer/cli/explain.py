@@ -34,7 +34,8 @@ def explain(given: GivenOptions, kind: str, key: str, once: bool, output: str) -
     KIND is a kind, a plural or the name of a syncer. The object is named as on either side; if both
     sides have one of that name, the virtual one is meant. The answer has the state with its reason
     and the way out, the policies that decided, what the decision read and waits for, who owns which
-    fields, the latest writers, and drift. Without a daemon, the command decides once by itself and
+    fields, the latest writers, drift, what holds an object that is being deleted, and the host's
+    latest Events about the copy. Without a daemon, the command decides once by itself and
     writes nothing.
 
     \b
@@ -88,8 +89,11 @@ def lines(one: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("reads", [_read(each) for each in _of(one, "reads")])
     yield from _section("lacks", [_lacked(each) for each in _of(one, "lacks")])
     owners = one.get("owners", {})
+    yield from _section("ending", [_ending(each) for each in _of(one, "ending")])
+    yield from _section("host events", [_event(each) for each in _of(one, "hostEvents")])
     yield from _section("owners", [f"{who}: {', '.join(paths)}" for who, paths in owners.items()])
     yield from _section("left out", _of(one, "leftOut"))
+    yield from _section("not kept", [_not_kept(each) for each in _of(one, "notKept")])
     yield from _section("frozen", [_frozen(each) for each in _of(one, "frozen")])
     yield from _section("drift", [_drift(each) for each in _of(one, "drift")])
     yield from _section("writers", [_manager(each) for each in _of(one, "managers")])
@@ -102,7 +106,8 @@ def _fields(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if one.get("since"):
         attempts = show.counted(one["tried"], "attempt")
         state = f"{state} for {age(one['seconds'])}, {attempts}"
-    yield "syncer", one["syncer"]
+    if one["syncer"]:
+        yield "syncer", one["syncer"]
     yield "state", state
     if one["reason"]:
         yield "reason", one["reason"]
@@ -153,6 +158,22 @@ def _write(each: Mapping[str, Any]) -> str:
 def _read(each: Mapping[str, Any]) -> str:
     text: str = each["object"]
     return text if each["exists"] else f"{text} (not there)"
+
+
+def _not_kept(each: Mapping[str, Any]) -> str:
+    return f"{each['field']} of {each['object']}: its API server drops or rewrites it"
+
+
+def _ending(each: Mapping[str, Any]) -> str:
+    parts = [f"{each['object']} is being deleted, with the deletionTimestamp {each['time']}"]
+    if each["finalizers"]:
+        parts.append(f"held by the finalizers {', '.join(each['finalizers'])}")
+    return "; ".join([*parts, *each["conditions"]])
+
+
+def _event(each: Mapping[str, Any]) -> str:
+    times = f" ({each['count']} times)" if each["count"] > 1 else ""
+    return f"{each['type']} {each['reason']} at {each['time']}{times}: {each['message']}"
 
 
 def _lacked(each: Mapping[str, str]) -> str:

@@ -30,6 +30,18 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 METADATA_OF_ONE = METADATA_ONLY.replace("List;", ";")
 #: The parameter of a write that stores nothing.
 DRY_RUN = "&dryRun=All"
+#: POSTs to these API groups are questions, and store nothing.
+_QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
+
+
+def is_read(request: HttpRequest) -> bool:
+    """Return True for a read, or a question whether something is allowed."""
+    return request.method == "GET" or request.path.startswith(_QUESTIONS)
+
+
+def is_dry_run(request: HttpRequest) -> bool:
+    """Return True for a write that stores nothing."""
+    return request.path.endswith(DRY_RUN)
 
 
 def write_query(field_manager: str) -> str:

@@ -406,6 +406,40 @@ def label(data: bytes | msgspec.Raw, name: str) -> str | None:
     return labels.get(name) if labels else None
 
 
+class InvolvedObject(NamedTuple):
+    """The object that an Event is about, as the Event names it."""
+
+    group: str
+    kind: str
+    key: Key
+    uid: str
+
+
+class _Involved(msgspec.Struct, gc=False):
+    apiVersion: str = ""  # noqa: N815  (the name in the JSON)
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Event(msgspec.Struct, gc=False):
+    involvedObject: _Involved  # noqa: N815  (the name in the JSON)
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+
+
+def involved_object(data: Undecoded) -> InvolvedObject | None:
+    """Return what an Event is about, without decoding the rest; None if that can't be read."""
+    try:
+        found = _decode_event(data).involvedObject
+    except _MALFORMED:
+        return None
+    group = found.apiVersion.rpartition("/")[0]
+    return InvolvedObject(group, found.kind, Key(found.namespace, found.name), found.uid)
+
+
 class _Metadata(msgspec.Struct, gc=False):
     """The types that the engine relies on in the metadata of every object."""
 

@@ -13,6 +13,7 @@ from syncer.clusters.client import Client, SideClient
 from syncer.clusters.codec import DecodeError
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
+from syncer.clusters.discovery import ServerVersion, version_of
 from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
@@ -223,8 +224,8 @@ def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Logi
     )
 
 
-async def first_contact(cluster: SideClient) -> str:
-    """Check that the API server answers, and return its version, such as ``v1.36.3``.
+async def first_contact(cluster: SideClient) -> ServerVersion:
+    """Check that the API server answers, and return its version.
 
     The messages of the errors name the address, the file and the certificate at fault.
 
@@ -234,8 +235,7 @@ async def first_contact(cluster: SideClient) -> str:
         Unauthorized: The credentials aren't accepted.
     """
     try:
-        version = await cluster.fetch("/version")
+        return version_of(await cluster.fetch("/version"))
     except DecodeError as error:
         where = f"{cluster.title} ({cluster.origin.address})"
         raise Unreachable(f"{where} doesn't answer as an API server: {error}") from None
-    return str(version.get("gitVersion", ""))

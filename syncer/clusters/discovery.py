@@ -57,6 +57,15 @@ def _size(served: Served) -> int:
     return OVERHEAD + sum(map(sys.getsizeof, (*texts, *names)))
 
 
+class ServerVersion(NamedTuple):
+    """The version of an API server."""
+
+    #: As the server writes it, such as ``v1.36.3``; ``""`` if it doesn't say.
+    text: str = ""
+    #: The minor version of Kubernetes 1; 0 if it is unknown.
+    minor: int = 0
+
+
 class Changes(NamedTuple):
     """The differences between two discoveries."""
 
@@ -117,6 +126,7 @@ class Discovery:
         #: Group versions with unknown resources at the last discovery: their API server is down.
         self.silent: tuple[str, ...] = ()
         #: The minor version of the server's Kubernetes 1, as of the first discovery; 0 if unknown.
+        #: Whoever knows it before may set it, which saves a request.
         self.minor = 0
 
     @property
@@ -145,7 +155,7 @@ class Discovery:
             self._last += 1
             number = self._last
             found = await _discover(self.cluster)
-            if not self._last_good:  # an upgrade is not worth a request each time
+            if not self._last_good and not self.minor:  # no request each time for an upgrade
                 self.minor = await minor_version(self.cluster)
             self._last_good = number
             self._begun = begun
@@ -269,19 +279,22 @@ async def orders_versions(cluster: Client) -> bool:
 
 
 async def minor_version(cluster: Client) -> int:
-    """Return the minor version of a server of Kubernetes 1; 0 if it is unknown.
-
-    Some providers write it like ``35+``.
-    """
+    """Return the minor version of a server of Kubernetes 1; 0 if it is unknown."""
     try:
         version = await cluster.fetch("/version")
     except (Forbidden, NotFound):
         return 0
-    major = re.findall(r"^[0-9]{1,4}", str(version.get("major")))
-    minor = re.findall(r"^[0-9]{1,4}", str(version.get("minor")))
+    return version_of(version).minor
+
+
+def version_of(document: Obj) -> ServerVersion:
+    """Return the version in a server's answer. Some providers write the minor one like ``35+``."""
+    text = str(document.get("gitVersion", ""))
+    major = re.findall(r"^[0-9]{1,4}", str(document.get("major")))
+    minor = re.findall(r"^[0-9]{1,4}", str(document.get("minor")))
     if major != ["1"] or not minor:
-        return 0
-    return int(minor[0])
+        return ServerVersion(text)
+    return ServerVersion(text, int(minor[0]))
 
 
 def _aggregated(document: Obj) -> _Found:

@@ -17,12 +17,15 @@ from syncer.api.errors import (
     Forbidden,
     Invalid,
     MissingRight,
+    NamespaceTerminating,
     NoCredentials,
     NotFound,
     QuotaExceeded,
+    ServerFailed,
     TooMany,
     Unauthorized,
     Unreachable,
+    WebhookFailed,
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
@@ -55,6 +58,8 @@ _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
 _BY_POLICY = re.compile(
     r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request",
 )
+#: The message about a webhook without a usable answer.
+_WEBHOOK = re.compile(r'failed calling webhook "([^"]{1,253})"')
 #: The message of admission; texts like ``could not find the requested resource`` don't match.
 _ADMISSION = re.compile(r"is forbidden: ")
 #: Part of the refusal to create an object in a namespace that is being deleted.
@@ -306,7 +311,11 @@ def _kind_and_message(
             return Invalid, f"{where} is not accepted: {_causes(status) or text}"
         case _ if code >= 500:
             reached = _reached_by(origin, text)
-            return Unreachable, f"{where}: the API server failed with {code}: {text}{reached}"
+            message = f"{where}: the API server failed with {code}: {text}{reached}"
+            webhook = _WEBHOOK.search(text)
+            if webhook is not None:
+                return partial(WebhookFailed, webhook=webhook[1]), message
+            return ServerFailed, message
         case _:
             return ClusterError, f"{where}: unexpected status {code}: {text}"
 
@@ -351,7 +360,7 @@ def _forbidden(text: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
         requested = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
         return partial(QuotaExceeded, quota=quota[1], requested=requested), message
     if _TERMINATING in text:
-        return ClusterError, message
+        return NamespaceTerminating, message
     if where.verb in _WRITES and _ADMISSION.search(text):
         return Denied, message
     return Forbidden, message

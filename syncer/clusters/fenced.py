@@ -5,11 +5,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from syncer.api.errors import NotConnected
-from syncer.clusters.api_requests import DRY_RUN
+from syncer.clusters.api_requests import is_dry_run, is_read
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse, Stream, Transport
-
-#: POSTs to these API groups are queries, and store nothing.
-_QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 
 
 class Fenced:
@@ -38,9 +35,7 @@ class Fenced:
             NotConnected: It is a write, and none may be sent.
             DeadlineExceeded: There was no response in time.
         """
-        if request.method == "GET" or request.path.startswith(_QUESTIONS):
-            return await self._transport.send(request)
-        if request.path.endswith(DRY_RUN):
+        if is_read(request) or is_dry_run(request):
             return await self._transport.send(request)
         left = self._until() - self._clock()
         if left <= 0:

@@ -3,7 +3,7 @@
 They read the given values rather than the model, so they also run when other options are wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from syncer.api import Key, Marks, NameTranslator
@@ -14,6 +14,7 @@ from syncer.config.model import SyncerConfig
 from syncer.config.namespace_checks import namespaces, trust
 from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
+from syncer.config.scheduler_checks import scheduler
 from syncer.config.values import listen_on
 from syncer.config.virtual_cluster import name_problem, probe_key
 from syncer.directions import resources_of
@@ -42,14 +43,15 @@ def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mista
         yield (LIST,), "must not be empty."
 
     entries = as_list(given)
+    common = tuple(_options(data, model))
     for number, entry in enumerate(entries):
         if isinstance(entry, Mapping):
             yield from _namespace(_whole(data, entry), entry, number, model)
-            yield from _sections(data, entry, (LIST, number), model)
+            yield from _sections(data, entry, (LIST, number), model, common)
     if len(entries) > 1:
         yield from _apart(data, entries, model)
 
-    yield from _secrets(data, as_list(secrets), model)
+    yield from _secrets(data, as_list(secrets), model, common)
     if secrets or len(entries) > 1:
         yield from _shared_lease(data)
 
@@ -68,26 +70,25 @@ def _own(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sections(
-    data: Mapping[str, Any], entry: Mapping[str, Any], path: Steps, model: type[SyncerConfig]
+    data: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    path: Steps,
+    model: type[SyncerConfig],
+    common: Iterable[Mistake],
 ) -> Iterator[Mistake]:
     """Yield the problems of the sections of a virtual cluster.
 
-    ``path`` leads to its entry. A section that it doesn't have itself is the one at the top.
+    ``path`` leads to its entry. A section that it doesn't have itself is the one at the top;
+    ``common`` are the problems of the options there.
     """
     own = _own(entry)
     whole = _whole(data, entry)
     translator = _translator(whole, entry, model)
-    marks = _marks(whole, model)
-    resources = [resource for syncer in model.syncers for resource in resources_of(syncer)[:1]]
-
     mistakes = (
         *trust(as_mapping(whole.get("names")), _translator_class(whole, model)),
         *namespaces(whole, model.syncers, translator),
-        *patches(whole, resources, marks),
-        *owners(whole, model.syncers, marks),
+        *(_options(whole, model) if own else common),
         *custom(whole, model.syncers, translator),
-        *_given_marks(whole, marks),
-        *_allowed_marks(whole, marks),
     )
     for steps, message in mistakes:
         if steps[0] in own:
@@ -97,6 +98,17 @@ def _sections(
 
     if translator is not None and (problem := name_problem(translator, entry["name"])):
         yield (*path, "name"), problem
+
+
+def _options(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
+    """Yield the problems of options that are the same whatever the virtual cluster is named."""
+    marks = _marks(data, model)
+    resources = [resource for syncer in model.syncers for resource in resources_of(syncer)[:1]]
+    yield from patches(data, resources, marks)
+    yield from owners(data, model.syncers, marks)
+    yield from scheduler(data)
+    yield from _given_marks(data, marks)
+    yield from _allowed_marks(data, marks)
 
 
 def _namespace(
@@ -168,8 +180,9 @@ def _secrets(
     data: Mapping[str, Any],
     entries: Sequence[Any],
     model: type[SyncerConfig],
+    common: Iterable[Mistake],
 ) -> Iterator[Mistake]:
-    """Yield the problems of Secrets with virtual clusters."""
+    """Yield the problems of Secrets with virtual clusters; ``common`` as for :func:`_sections`."""
     #: The number of the first entry that reads Secrets, by namespace and selector.
     readers: dict[tuple[Any, str], int] = {}
 
@@ -180,7 +193,7 @@ def _secrets(
         homes = [home for home in as_list(entry.get("hostNamespaces")) if isinstance(home, str)]
         probe = {**entry, "name": PROBE, "hostNamespace": homes[0] if homes else ""}
         whole = _whole(data, entry)
-        yield from _sections(data, probe, path, model)
+        yield from _sections(data, probe, path, model, common)
 
         translator = _translator(whole, probe, model)
         if translator is not None and homes and translator.host_namespaces() is None:

@@ -21,6 +21,7 @@ from syncer.api.errors import (
 from syncer.api.objects import Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.connection import first_contact
+from syncer.clusters.discovery import ServerVersion
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
@@ -158,6 +159,8 @@ class Connection:
     ) -> None:
         self.name = name
         self.cluster = cluster
+        #: The version of the API server, as of :meth:`reach`.
+        self.version = ServerVersion()
         self._error: SyncerError | None = None
         self._among = among
         self._on_lost = lost
@@ -245,19 +248,19 @@ class Connection:
         if status.state is not State.CONNECTED and status.reason == Reason.NO_CREDENTIALS:
             return NoCredentials(status.message)
         try:
-            version = await self._version()
+            self.version = await self._version()
         except Unreachable as error:
             if status.state is not State.CONNECTED:
                 return error
-            version = ""  # a single request was lost
+            # Otherwise, a single request was lost.
         except TooMany:
-            version = ""  # an API server that asks to come back is there
+            pass  # an API server that asks to come back is there
         if status.state is not State.CONNECTED and status.reason == Reason.UNAUTHORIZED:
             raise _error_of(status)  # the version is served without credentials, too
-        log.info("connected", **self._about, version=version)
+        log.info("connected", **self._about, version=self.version.text)
         return None
 
-    async def _version(self) -> str:
+    async def _version(self) -> ServerVersion:
         """Query the version, whose errors explain most.
 
         Raises:

@@ -16,6 +16,7 @@ from syncer.byte_budget import ByteBudget
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
+from syncer.clusters.shared_reads import SharedReads
 from syncer.daemon.connections import Connections
 from syncer.daemon.frozen_objects import FrozenObjects
 from syncer.daemon.served_cluster import LOOK, STANDBY, ServedCluster
@@ -79,6 +80,8 @@ class Process:
             rng: Varies delays.
         """
         self.host = host
+        #: The same for what virtual clusters ask at their start.
+        self.host_at_start = host.over(SharedReads(host.transport))
         self.metrics = metrics
         self.leads = leads
         self.until = until

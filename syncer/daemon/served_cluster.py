@@ -20,13 +20,13 @@ from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.clusters.fenced import Fenced
+from syncer.clusters.shared_reads import SHARED_SECONDS
 from syncer.daemon.connections import Connection, Connections
 from syncer.daemon.frozen_objects import FrozenObjects
 from syncer.daemon.listener import Listener
 from syncer.daemon.own_controllers import OwnControllers
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.lifecycle import (
-    SHARED_SECONDS,
     DiscoveryLoop,
     LateSyncers,
     Lifecycle,
@@ -66,6 +66,7 @@ class ProcessParts(Protocol):
     """The parts of a process that its virtual clusters share."""
 
     host: SideClient
+    host_at_start: SideClient
     metrics: Metrics
     queue: Queue
     statuses: RequestStatuses
@@ -122,6 +123,8 @@ class ServedCluster:
         self.discovery_loop = DiscoveryLoop(
             (process.host_discovery, self.discovery), waiting=self._has_waiting, looked=self._looked
         )
+        #: The client of the host for the start: what others ask at the same time is asked once.
+        self.host_at_start = self._fenced(process.host_at_start)
         self.pair = self._build_pair(settings, virtual, contention=contention, budget=budget)
         self.own_controllers = OwnControllers(
             self.pair,
@@ -140,7 +143,7 @@ class ServedCluster:
             self._roster,
             listener,
             watches=process.host_watches,
-            live=self._live,
+            live=partial(self._live, host=self.host_at_start),
             rng=process.rng,
             left=self._left,
         )
@@ -175,20 +178,8 @@ class ServedCluster:
         contention: ContentionRules,
         budget: ByteBudget | None,
     ) -> ClusterPair:
-        """Build the pair; its clients send no write that this process may not make.
-
-        Without such a time, there is nothing that they have to ask before each write.
-        """
         process = self._process
         discoveries = {Side.HOST: process.host_discovery, Side.VIRTUAL: self.discovery}
-
-        def until() -> float:
-            return process.until(self.name)
-
-        def fenced(client: SideClient) -> SideClient:
-            if not process.is_bounded:
-                return client
-            return client.over(Fenced(client.transport, until, process.clock))
 
         def has_status(side: Side, resource: Resource) -> bool:
             return discoveries[side].has_status(resource)
@@ -205,8 +196,8 @@ class ServedCluster:
         return build_pair(
             settings,
             (),
-            virtual=fenced(virtual),
-            host=fenced(process.host),
+            virtual=self._fenced(virtual),
+            host=self._fenced(process.host),
             queue=process.queue,
             clock=process.clock,
             utcnow=process.utcnow,
@@ -218,6 +209,20 @@ class ServedCluster:
             definitions_changed=self.discovery_loop.soon,
             paused_or_not=paused_or_not,
         )
+
+    def _fenced(self, client: SideClient) -> SideClient:
+        """Return a client that sends no write that this process may not make.
+
+        Without such a time, there is nothing that it has to ask before each write.
+        """
+        process = self._process
+        if not process.is_bounded:
+            return client
+
+        def until() -> float:
+            return process.until(self.name)
+
+        return client.over(Fenced(client.transport, until, process.clock))
 
     def _has_waiting(self) -> bool:
         """Return True while a syncer waits for its resources."""
@@ -239,6 +244,7 @@ class ServedCluster:
         Raises:
             ClusterError: Discovery failed.
         """
+        self.discovery.minor = self.connection.version.minor
         await asyncio.gather(
             self._process.host_discovery.refresh(shared=SHARED_SECONDS),
             self.discovery.refresh(),
@@ -384,6 +390,7 @@ class ServedCluster:
     def filled(self, store: SideInformer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""
         pair = self.pair
+        self._lifecycle.filled()
         self.own_controllers.run()
         if store is not None and store.synced:
             pair.policies.breaker.listed(store)
@@ -391,11 +398,8 @@ class ServedCluster:
             if store in controller.missed:
                 controller.missed.discard(store)
                 pair.ask_all(controller)
-        complete = [
-            controller
-            for controller in pair.controllers.values()
-            if not controller.ready and next(pair.lacks(controller), None) is None
-        ]
+        waiting = [each for each in pair.controllers.values() if not each.ready]
+        complete = [each for each in waiting if pair.is_complete(each, since=store)]
         for controller in complete:
             pair.begin(controller)
         for controller in complete:
@@ -468,7 +472,9 @@ class ServedCluster:
         self.pair.recover(syncer)
         self.own_controllers.drop(syncer)
 
-    def _live(self, syncer: str) -> Live:
+    def _live(self, syncer: str, host: SideClient | None = None) -> Live:
+        """Return the live clients of a syncer, with that of the pair's host by default."""
+
         def ask(key: Key) -> None:
             self._process.queue.add(SyncRequest(self.name, syncer, key))
 
@@ -478,7 +484,7 @@ class ServedCluster:
             self.name,
             syncer,
             self.pair.virtual,
-            self.pair.host,
+            host or self.pair.host,
             ask,
             settings=settings,
             tell=report,

@@ -31,14 +31,24 @@ class FromHost(Direction):
     def sources(self, settings: Settings | None = None) -> Iterable[Source]:
         """Yield our virtual objects, and the host objects that they are made from."""
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
-        yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
+        yield Source(
+            Side.HOST,
+            self.syncer.host_resource,
+            marked=self._role.host_marked,
+            about_copies=self._role.about_copies,
+        )
 
     def narrowed(self, source: Source, settings: Settings) -> Source | None:
         """Narrow the source of host objects to the syncer's selector, namespaces and names, unless
         the source sets its own.
         """
-        resource = self.syncer.host_resource
-        if source != Source(Side.HOST, resource, optional_with=source.optional_with):
+        given = Source(
+            Side.HOST,
+            self.syncer.host_resource,
+            optional_with=source.optional_with,
+            about_copies=source.about_copies,
+        )
+        if source != given:
             return source
         chosen = replace(source, selector=self._role.host_selector(settings))
         namespaces = self._role.host_namespaces(settings)
@@ -122,10 +132,18 @@ class FromHost(Direction):
 
     def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
-            return skip(reasons.HOST_GONE(self.syncer.section))
+            return skip(self._why_none(ctx))
         if is_deleting(virtual) and not self.syncer.own_deletion:
             return skip(reasons.BOTH_GO())
         return None
+
+    def _why_none(self, ctx: Context) -> str:
+        """Return the reason why no host object appears."""
+        section = self.syncer.section
+        selector = self._role.host_selector(ctx.settings)
+        if selector:
+            return reasons.HOST_UNLABELLED(section, selector)
+        return reasons.HOST_GONE(section)
 
     def call_role(
         self,

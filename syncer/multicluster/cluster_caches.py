@@ -57,6 +57,8 @@ class Caches:
         self._no_contact: SyncerError | None = None
         self._is_ordered = False
         self._has_contact = False
+        #: Set once there is a cache, or a recorder of Events.
+        self._is_used = asyncio.Event()
         self._listener = InformerListener(self._works, self._fails)
 
     # -- life --------------------------------------------------------------------------------------
@@ -85,6 +87,8 @@ class Caches:
             informer.begin()
         try:
             async with asyncio.TaskGroup() as self.tasks:
+                if self.is_kept:  # whoever keeps it has asked whether it answers
+                    await self._is_used.wait()
                 await self._contact()
                 for informer in self._informers.values():
                     self._start(informer)
@@ -120,6 +124,7 @@ class Caches:
         if known is None:
             known = Recorder(component, self.name, lambda: self.client)
             self._recorders[component] = known
+            self._is_used.set()
             if self.tasks is not None and self._has_contact:
                 self.tasks.create_task(known.run())
         return known
@@ -225,6 +230,7 @@ class Caches:
             budget=self._budget,
         )
         self._informers[resource, part] = informer
+        self._is_used.set()
         if self._has_contact:
             self._start(informer)
         elif self._no_contact is not None:

@@ -1,6 +1,6 @@
 """The first requests to a cluster, which find out if it is an API server and accepts us."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from syncer.api.errors import ClusterError, ConfigError, NoCredentials, NotFound, Unauthorized
@@ -22,12 +22,14 @@ async def greet(
     transport: Transport,
     options: ClusterCacheOptions,
 ) -> None:
-    """Ask the API server of a cluster for its root, and whether it serves Nodes.
+    """Probe the API server of a cluster, and ask whether it serves Nodes.
+
+    That takes credentials, so ``login_path`` needn't be probed here.
 
     Raises:
         CannotConnect: It doesn't answer, or not as one.
     """
-    error = await probe(client, transport, options)
+    error = await _first_error((options.probe_path,), client, transport, options)
     if error is not None:
         raise CannotConnect(reason_of(error), str(error))
     try:
@@ -52,11 +54,21 @@ async def probe(
 
     The requests are sent over ``transport``; the error names the cluster as ``client`` does.
     """
-    for path in (options.probe_path, options.login_path):
-        if path:
-            error = await _error_of(path, client, transport, options)
-            if error is not None:
-                return error
+    paths = (options.probe_path, options.login_path)
+    return await _first_error(paths, client, transport, options)
+
+
+async def _first_error(
+    paths: Iterable[str],
+    client: Client,
+    transport: Transport,
+    options: ClusterCacheOptions,
+) -> ClusterError | None:
+    """Get these paths, without those that are empty; return the first error, if any."""
+    for path in filter(None, paths):
+        error = await _error_of(path, client, transport, options)
+        if error is not None:
+            return error
     return None
 
 

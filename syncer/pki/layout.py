@@ -46,7 +46,8 @@ OWN_NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-#: The API server for kube-controller-manager, which runs in the same pod.
+#: The programs that run in the pod of the API server, which each knows at ``LOCAL_SERVER``.
+LOCAL_PROGRAMS = ("controller-manager", "scheduler")
 LOCAL_SERVER = "https://localhost:6443"
 _HTTPS = 443
 
@@ -156,6 +157,7 @@ def leaves(wanted: PkiSettings, address: ServiceName) -> Mapping[str, tuple[str,
         "apiserver": ("ca", server),
         "apiserver-kubelet-client": ("ca", Leaf(KUBELET_CLIENT)),
         "controller-manager": ("ca", Leaf("system:kube-controller-manager")),
+        "scheduler": ("ca", Leaf("system:kube-scheduler")),
         "super-admin": ("ca", Leaf(SUPER_ADMIN, MASTERS)),
         "front-proxy-client": ("front-proxy-ca", Leaf("front-proxy-client")),
         "etcd-server": ("etcd-ca", Leaf("etcd-server", names=etcd)),
@@ -164,17 +166,17 @@ def leaves(wanted: PkiSettings, address: ServiceName) -> Mapping[str, tuple[str,
     }
 
 
-def controller_manager_kubeconfig(wanted: PkiSettings) -> bytes:
-    """Return kube-controller-manager's kubeconfig.
+def local_kubeconfig(wanted: PkiSettings, program: str) -> bytes:
+    """Return the kubeconfig of one of ``LOCAL_PROGRAMS``.
 
     It names the files beside it, which are read again when they change.
     """
     return _kubeconfig(
         wanted.service,
         LOCAL_SERVER,
-        "system:kube-controller-manager",
+        f"system:kube-{program}",
         {"certificate-authority": "ca.crt"},
-        {"client-certificate": "controller-manager.crt", "client-key": "controller-manager.key"},
+        {"client-certificate": f"{program}.crt", "client-key": f"{program}.key"},
     )
 
 

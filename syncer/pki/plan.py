@@ -103,7 +103,8 @@ def _complete(
     folder.token_keys()
     for name, (authority, leaf) in layout.leaves(wanted, address).items():
         folder.leaf(name, leaf, authorities[authority], now)
-    folder.text("controller-manager.conf", layout.controller_manager_kubeconfig(wanted))
+    for program in layout.LOCAL_PROGRAMS:
+        folder.text(f"{program}.conf", layout.local_kubeconfig(wanted, program))
     folder.text("super-admin.conf", layout.super_admin_kubeconfig(wanted, address, folder.files))
     return authorities["ca"]
 

@@ -9,6 +9,7 @@ from syncer.api import (
     Decision,
     HostDeletion,
     Key,
+    KeyRules,
     MetadataRules,
     Mirror,
     Obj,
@@ -16,7 +17,10 @@ from syncer.api import (
     Refused,
     Resource,
     Settings,
+    Side,
     Source,
+    Verb,
+    Write,
     annotations_of,
     apply,
     dig,
@@ -24,7 +28,9 @@ from syncer.api import (
 from syncer.resources import classes
 from syncer.resources.classes import ClassNames, StorageClassSyncer, VolumeAttributesClassSyncer
 from syncer.resources.harmless_annotations import CLAIMS, rules_of
+from syncer.resources.host_nodes import shown_node, shown_nodes
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
+from syncer.resources.pods.config import is_bound_first
 from syncer.translate.host_deletion import copied_since
 from syncer.translate.quantities import quantity
 
@@ -46,6 +52,14 @@ _CLASSES: ClassNames = {"spec.storageClassName": StorageClassSyncer, **_LATER}
 #: Annotations by which the host's binder and provisioners act. Some of a tenant's would choose a
 #: class or a node.
 _HOSTS_OWN = ("pv.kubernetes.io/*", "volume.kubernetes.io/*", "volume.beta.kubernetes.io/*")
+#: The annotation with the node that a scheduler has chosen for the first Pod of a claim, whose
+#: volume is made for it. A provisioner that can't make it there takes the annotation off.
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+#: The rules where the tenant's scheduler chooses, among the nodes that the host shows.
+_WITH_NODE = KeyRules(
+    allow=(*rules_of(CLAIMS).allow, _SELECTED_NODE),
+    deny=("pv.kubernetes.io/*", "volume.kubernetes.io/storage-*", "volume.beta.kubernetes.io/*"),
+)
 #: Those that show the tenant whether a claim is bound.
 _SHOWN = ("pv.kubernetes.io~1bind-completed", "pv.kubernetes.io~1bound-by-controller")
 
@@ -104,8 +118,10 @@ class ClaimSyncer(Mirror[ClaimConfig]):
     metadata: ClassVar[MetadataRules] = MetadataRules(annotations=rules_of(CLAIMS, deny=_HOSTS_OWN))
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
-        """Return the classes of the host that claims may name."""
+        """Return the classes of the host that claims may name, and the nodes they may be for."""
         found = classes.sources(settings, StorageClassSyncer, VolumeAttributesClassSyncer)
+        if is_bound_first(settings):
+            return (*self.reads, *found, shown_nodes(settings))
         return (*self.reads, *found)
 
     def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
@@ -147,6 +163,8 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         volume hasn't grown to may be taken back (kubernetes.io, "Persistent Volumes", "Recovering
         from Failure when Expanding Volumes").
         """
+        if is_bound_first(ctx.settings) and _is_given_back(ctx, pair):
+            return apply(virtual=self.reflect(ctx, pair)).then(_unselected(pair.virtual))
         if waiting := classes.obstacle(ctx, _LATER, pair.virtual, pair.host):
             return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         if not _is_too_small(pair):
@@ -164,7 +182,12 @@ class ClaimSyncer(Mirror[ClaimConfig]):
             Refused: It would take the data of something else than a claim or a snapshot of its own
                 namespace, or that of a kind that isn't synced.
         """
+        if is_bound_first(ctx.settings):
+            ctx = ctx.with_annotation_rules(_WITH_NODE)
         host = super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
+        node = annotations_of(host).get(_SELECTED_NODE)
+        if node is not None and shown_node(ctx, node) is None:
+            del host["metadata"]["annotations"][_SELECTED_NODE]
         spec = host.get("spec") or {}
         for field in _SOURCE_FIELDS:
             if source := spec.get(field):
@@ -178,6 +201,29 @@ def _had_copy(ctx: Context[ClaimConfig], virtual: Obj) -> bool:
         # Then no annotation records that there was a copy.
         return bool(dig(virtual, "status.phase") == "Bound")
     return copied_since(ctx.marks, virtual) is not None
+
+
+def _is_given_back(ctx: Context[ClaimConfig], pair: Pair) -> bool:
+    """Return True if the host has taken off the node that the tenant's scheduler has chosen."""
+    if _SELECTED_NODE not in annotations_of(pair.virtual):
+        return False
+    if _SELECTED_NODE in annotations_of(pair.host):
+        return False
+    return ctx.marks.is_set(pair.host, "metadata", "annotations", _SELECTED_NODE)
+
+
+def _unselected(virtual: Obj) -> Decision:
+    """Return the decision to take the chosen node off a claim, so that another one is chosen."""
+    own = virtual["metadata"]
+    metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
+    metadata["annotations"] = {_SELECTED_NODE: None}
+    claim = {
+        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
+        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        "metadata": metadata,
+    }
+    why = "the host can't make its volume for the node that was chosen"
+    return Decision((Write(Side.VIRTUAL, Verb.NOTE, claim),), why)
 
 
 def _refuse_choice(spec: Obj) -> None:

@@ -51,6 +51,7 @@ class EventSyncer(Syncer, SyncFromHost):
     section = "fromHost.events"
     resource = EVENTS
     reads_copies = True
+    about_copies = True
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """Return the key of the virtual Event; None if the Event isn't about a copy.

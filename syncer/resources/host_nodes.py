@@ -10,20 +10,39 @@ from syncer.api import (
     Decision,
     Key,
     KeyRules,
+    MetadataFilter,
     MetadataRules,
     Obj,
     Pair,
     Settings,
+    Side,
+    Source,
     Sync,
     SyncFromHost,
     apply,
+    delete,
     dig,
     key_of,
+    labels_of,
+    reasons,
     selectors,
+    skip,
 )
+from syncer.resources import node_quota
+from syncer.resources.kinds import NODES
 from syncer.resources.namespace_values import Amount, NodeLabels, TaintPattern
-from syncer.resources.nodes import NodeConfig, NodeSyncer, addresses, declared
-from syncer.resources.pods.config import PodConfig, Toleration
+from syncer.resources.nodes import (
+    UNUSED,
+    NodeConfig,
+    NodeSyncer,
+    addresses,
+    declared,
+    is_needed,
+    is_used,
+    limits,
+    looked_at,
+)
+from syncer.resources.pods.config import PodConfig, Toleration, is_bound_first
 
 #: Labels that Kubernetes itself gives a Node, and that scheduling needs
 #: (Kubernetes, "Well-Known Labels, Annotations and Taints").
@@ -43,6 +62,8 @@ _CONDITIONS = frozenset(
 #: The fields of ``nodeInfo`` that identify neither the machine nor its software. By the kubelet's
 #: version clients judge the abilities of a node.
 _INFO = ("architecture", "operatingSystem", "kubeletVersion")
+#: The effects of taints that keep Pods from a node.
+_KEEPING_OFF = ("NoSchedule", "NoExecute")
 _MESSAGE = "as the host reports it"
 
 
@@ -56,6 +77,9 @@ class HostNodeConfig(NodeConfig):
     Without it, `fake.nodes` makes a stand-in while a synced Pod is on a node.
     """
 
+    only_used: bool = False
+    """Whether a node appears only while a synced Pod is on it, as a stand-in does."""
+
     node_selector: NodeLabels = Field(default={})
     """Labels that a host node must have to appear. Empty: all nodes appear.
 
@@ -67,7 +91,8 @@ class HostNodeConfig(NodeConfig):
 
     A DaemonSet makes no Pod for a node whose taint it sees and doesn't tolerate. Taints that
     `sync.toHost.pods.tolerations` lets every Pod tolerate are not shown. A tenant's own taints on
-    other keys stay.
+    other keys stay. With `sync.toHost.pods.scheduler: virtual`, a node with a further taint appears
+    cordoned.
     """
 
     cpu: Amount = ""
@@ -78,6 +103,9 @@ class HostNodeConfig(NodeConfig):
 
     pods: Amount = ""
     """Reported capacity for Pods. Empty: that of the host node."""
+
+    labels: NodeLabels = Field(default={})
+    """Labels of stand-ins for nodes that don't appear."""
 
 
 class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConfig]):
@@ -121,11 +149,16 @@ class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConf
 
     def sync_from_host(self, ctx: Context[HostNodeConfig], host: Obj) -> Decision:
         """Create the virtual Node."""
-        return apply(virtual=_shown(ctx, host, None), reason="the host has this node")
+        if ctx.config.only_used and not is_used(ctx, key_of(host).name):
+            return skip(reasons.NODE_UNUSED())
+        shown = apply(virtual=_shown(ctx, host, None), reason="the host has this node")
+        return looked_at(ctx, shown)
 
     def sync(self, ctx: Context[HostNodeConfig], pair: Pair) -> Decision:
         """Update the virtual Node, if a field has changed that it shows."""
-        return apply(virtual=_shown(ctx, pair.host, pair.virtual))
+        if ctx.config.only_used and not is_needed(ctx, key_of(pair.host).name):
+            return delete(virtual=pair.virtual, reason=UNUSED)
+        return looked_at(ctx, apply(virtual=_shown(ctx, pair.host, pair.virtual)))
 
 
 def required_labels(settings: Settings) -> dict[str, str]:
@@ -134,6 +167,28 @@ def required_labels(settings: Settings) -> dict[str, str]:
     if config:
         return config.node_selector
     return {}
+
+
+def shown_nodes(settings: Settings) -> Source:
+    """Return the source of the host's nodes that appear."""
+    chosen = selectors.written({"matchLabels": required_labels(settings)})
+    return Source(Side.HOST, NODES, selector=chosen)
+
+
+def shown_node(ctx: Context, name: str) -> Obj | None:
+    """Return a node of the host that appears in the virtual cluster; None if there is none."""
+    host = ctx.host(NODES, Key("", name))
+    if host is None or not required_labels(ctx.settings).items() <= labels_of(host).items():
+        return None
+    return host
+
+
+def shows_label(settings: Settings, key: str) -> bool:
+    """Return True if Nodes have the label of this key that their host nodes have."""
+    config = settings.section(HostNodeSyncer.name, HostNodeConfig)
+    if config is None:
+        return False
+    return MetadataFilter(HostNodeSyncer.metadata, config.metadata).crosses("labels", key)
 
 
 def _shown(ctx: Context[HostNodeConfig], host: Obj, virtual: Obj | None) -> Obj:
@@ -145,17 +200,21 @@ def _shown(ctx: Context[HostNodeConfig], host: Obj, virtual: Obj | None) -> Obj:
     spec = host.get("spec") or {}
     of_virtual = dig(virtual or {}, "spec.taints") or ()
     shown["spec"] = {"taints": _taints(ctx, spec.get("taints") or (), of_virtual)}
-    if spec.get("unschedulable"):
+    if spec.get("unschedulable") or _keeps_off(ctx, spec.get("taints") or ()):
         # Only set to True: where the host's node has no cordon, the tenant's own stays.
         shown["spec"]["unschedulable"] = True
 
     status = host.get("status") or {}
+    allocatable = _room(ctx.config, status.get("allocatable"))
     info = status.get("nodeInfo") or {}
     given = status.get("conditions") or ()
     conditions = [_condition(each) for each in given if each.get("type") in _CONDITIONS]
     shown["status"] = {
         "capacity": _room(ctx.config, status.get("capacity")),
-        "allocatable": _room(ctx.config, status.get("allocatable")),
+        "allocatable": {
+            **node_quota.lowered(allocatable, limits(ctx)),
+            **_of_tenant(ctx, status.get("capacity") or {}, virtual),
+        },
         "conditions": conditions,
         "nodeInfo": {field: info[field] for field in _INFO if info.get(field)},
         **declared(ctx, status.get("declaredFeatures") or (), virtual),
@@ -170,21 +229,41 @@ def _taints(
     of_virtual: Iterable[Obj],
 ) -> list[Obj]:
     """Return the host's taints that are shown, and the tenant's own."""
-
-    def is_shown(key: str) -> bool:
-        return any(fnmatchcase(key, pattern) for pattern in ctx.config.taints)
-
-    pods = ctx.settings.section("pods", PodConfig)
-    given = pods.tolerations if pods else ()
     taints = []
     for taint in of_host:
         # A DaemonSet of the tenant's doesn't know the tolerations that every Pod is given.
-        if not is_shown(taint["key"]) or any(_tolerates(each, taint) for each in given):
+        if not _is_listed(ctx.config, taint) or _is_tolerated(ctx, taint):
             continue
         kept = ("key", "value", "effect")
         taints.append({field: taint[field] for field in kept if taint.get(field)})
-    taints.extend(taint for taint in of_virtual if not is_shown(taint["key"]))
+    taints.extend(taint for taint in of_virtual if not _is_listed(ctx.config, taint))
     return taints
+
+
+def _keeps_off(ctx: Context[HostNodeConfig], of_host: Iterable[Obj]) -> bool:
+    """Return True if a taint that isn't shown keeps off what a tenant's scheduler would put there.
+
+    Such a node appears cordoned. Where the host's scheduler chooses the nodes, it isn't needed.
+    """
+    if not is_bound_first(ctx.settings):
+        return False
+    for taint in of_host:
+        is_hidden = taint.get("effect") in _KEEPING_OFF and not _is_listed(ctx.config, taint)
+        if is_hidden and not _is_tolerated(ctx, taint):
+            return True
+    return False
+
+
+def _is_listed(config: HostNodeConfig, taint: Obj) -> bool:
+    """Return True if taints of this key are shown."""
+    return any(fnmatchcase(taint["key"], pattern) for pattern in config.taints)
+
+
+def _is_tolerated(ctx: Context[HostNodeConfig], taint: Obj) -> bool:
+    """Return True if every Pod is given a toleration of a taint."""
+    pods = ctx.settings.section("pods", PodConfig)
+    given = pods.tolerations if pods else ()
+    return any(_tolerates(each, taint) for each in given)
 
 
 def _tolerates(toleration: Toleration, taint: Obj) -> bool:
@@ -201,6 +280,22 @@ def _room(config: HostNodeConfig, of_host: Obj | None) -> Obj:
     amounts = {"cpu": config.cpu, "memory": config.memory, "pods": config.pods}
     configured = {name: amount for name, amount in amounts.items() if amount}
     return {**(of_host or {}), **configured}
+
+
+def _of_tenant(ctx: Context[HostNodeConfig], of_host: Obj, virtual: Obj | None) -> Obj:
+    """Return the extended resources that the tenant has given a virtual Node, for its allocatable.
+
+    A kubelet does the same with what others have put into ``capacity`` (its ``setters.go``). They
+    only count for a scheduler in the virtual cluster.
+    """
+    if virtual is None or not is_bound_first(ctx.settings):
+        return {}
+    found = {}
+    for name, amount in (dig(virtual, "status.capacity") or {}).items():
+        is_ours = name in of_host or ctx.marks.is_set(virtual, "status", "capacity", name)
+        if node_quota.is_extended(name) and not is_ours:
+            found[name] = amount
+    return found
 
 
 def _condition(of_host: Obj) -> Obj:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import Field
+
 from syncer.api import (
     Config,
     Context,
@@ -23,8 +25,9 @@ from syncer.api import (
     reasons,
     skip,
 )
+from syncer.resources import node_quota
 from syncer.resources.kinds import NODES, PODS
-from syncer.resources.namespace_values import Amount
+from syncer.resources.namespace_values import Amount, NodeLabels
 from syncer.translate import times
 
 _HOST_PODS = Source(Side.HOST, PODS, marked=True)
@@ -38,6 +41,10 @@ _CONDITIONS = (
     ("Ready", "True", "KubeletReady"),
 )
 
+#: Why a Node goes.
+UNUSED = "no synced Pod is on this node any more"
+_OS = "kubernetes.io/os"
+_ARCH = "kubernetes.io/arch"
 _MESSAGE = "stands for the host node of this name; its health is not reported"
 
 #: The features that an API server asks of a Pod's node (``status.declaredFeatures``), in its order:
@@ -65,7 +72,7 @@ _NEW = "node.kubernetes.io/not-ready"
 
 
 class NodeConfig(Config):
-    """The capacity that stand-in Nodes report."""
+    """The capacity and the labels that stand-in Nodes have."""
 
     cpu: Amount = "16"
     """Reported CPUs. Nothing is scheduled by it: the host's scheduler places Pods."""
@@ -75,6 +82,18 @@ class NodeConfig(Config):
 
     pods: Amount = "110"
     """Reported capacity for Pods."""
+
+    quotas: bool = False
+    """Whether a Node has at most what the ResourceQuotas of the host namespace allow all Pods
+    together, and the extended resources that they name, such as GPUs. It takes the right to get,
+    list and watch ResourceQuotas there. Without effect where virtual namespaces have host
+    namespaces of their own.
+    """
+
+    labels: NodeLabels = Field(default={})
+    """Labels of stand-ins, such as `kubernetes.io/arch: arm64`, which also gives the architecture
+    in their status. The operating system is that of `kubernetes.io/os`, by default linux.
+    """
 
 
 class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
@@ -97,6 +116,13 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
         """Return False where the host's nodes appear themselves."""
         return "host-nodes" not in settings.sections
 
+    def reads_with(self, settings: Settings) -> Iterable[Source]:
+        """Return the Pods of both sides, and the quotas that lower what a Node has."""
+        config = settings.section(self.name, NodeConfig)
+        if config is not None and config.quotas:
+            return (*self.reads, node_quota.QUOTAS)
+        return self.reads
+
     def indexes(self) -> Sequence[Index]:
         """Return indexes of both sides' Pods by their node."""
         return [Index(_HOST_PODS, "node", _nodes_of), Index(_VIRTUAL_PODS, "node", _nodes_of)]
@@ -110,10 +136,10 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
 
     def fake_sync_up(self, ctx: Context[NodeConfig], key: Key) -> Decision:
         """Create the stand-in if a Pod needs it."""
-        if not _is_used(ctx, key.name):
+        if not is_used(ctx, key.name):
             return skip(reasons.NODE_UNUSED())
         why = f"a synced Pod is on the host node {key.name}"
-        return apply(virtual=_node(ctx, key.name, None), reason=why)
+        return looked_at(ctx, apply(virtual=_node(ctx, key.name, None), reason=why))
 
     def fake_sync(self, ctx: Context[NodeConfig], virtual: Obj) -> Decision:
         """Keep the stand-in ready, and delete it after the last Pod.
@@ -121,9 +147,28 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
         Only called for our own Nodes.
         """
         name = virtual["metadata"]["name"]
-        if not _is_used(ctx, name) and not ctx.reader.indexed(Side.VIRTUAL, PODS, "node", name):
-            return delete(virtual=virtual, reason="no synced Pod is on this node any more")
-        return apply(virtual=_node(ctx, name, virtual))
+        if not is_needed(ctx, name):
+            return delete(virtual=virtual, reason=UNUSED)
+        return looked_at(ctx, apply(virtual=_node(ctx, name, virtual)))
+
+
+def is_needed(ctx: Context[NodeConfig], node: str) -> bool:
+    """Return True if a copy of a Pod is on a host node, or a virtual Pod still names it."""
+    return is_used(ctx, node) or bool(ctx.reader.indexed(Side.VIRTUAL, PODS, "node", node))
+
+
+def looked_at(ctx: Context[NodeConfig], decision: Decision) -> Decision:
+    """Return the decision about a Node, to be made again in time if quotas count."""
+    if ctx.config.quotas:
+        return decision.look_again(node_quota.LOOK_SECONDS)
+    return decision
+
+
+def limits(ctx: Context[NodeConfig]) -> Obj:
+    """Return the most that the tenant's quotas allow of each resource; empty if none counts."""
+    if ctx.config.quotas and node_quota.has_home(ctx.settings):
+        return node_quota.limits(ctx)
+    return {}
 
 
 def addresses(settings: Settings, node: str) -> Obj:
@@ -181,7 +226,7 @@ def _keys_of_virtual(pod: Obj, settings: Settings) -> Iterable[Key]:
         yield Key("", name)
 
 
-def _is_used(ctx: Context[NodeConfig], node: str) -> bool:
+def is_used(ctx: Context[NodeConfig], node: str) -> bool:
     """Return True if a copy of a Pod is on a host node."""
     for key in ctx.reader.indexed(Side.HOST, PODS, "node", node):
         pod = ctx.host(PODS, key)
@@ -209,6 +254,9 @@ def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
     room = {}
     for field in ("cpu", "memory", "pods"):
         room[field] = getattr(ctx.config, field) or getattr(usual, field)
+    most = limits(ctx)
+    extended = {name: amount for name, amount in most.items() if node_quota.is_extended(name)}
+    room = {**node_quota.lowered(room, most), **extended}
 
     now = times.written(ctx.now)
     since = _since(virtual or {})
@@ -225,7 +273,8 @@ def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
 
     labels = {
         "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
+        _OS: "linux",
+        **ctx.config.labels,
         ctx.marks.cluster: ctx.identity,
     }
     metadata: Obj = {"name": name, "labels": labels}
@@ -242,7 +291,22 @@ def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
             "capacity": room,
             "allocatable": room,
             "conditions": conditions,
+            "nodeInfo": _info(ctx, labels),
             **declared(ctx, _served(ctx), virtual),
             **addresses(ctx.settings, name),
         },
     }
+
+
+def _info(ctx: Context[NodeConfig], labels: Obj) -> Obj:
+    """Return what a stand-in says of its machine and its kubelet.
+
+    The version is that of the host's API server, which answers for the kubelet.
+    """
+    info = {"operatingSystem": labels[_OS]}
+    if labels.get(_ARCH):
+        info["architecture"] = labels[_ARCH]
+    minor = ctx.minor_version(Side.HOST)
+    if minor:
+        info["kubeletVersion"] = f"v1.{minor}.0+vsyncer"
+    return info

@@ -82,23 +82,27 @@ class UsedSyncer(Mirror[UsedConfig]):
         if wanted is None:
             return wait(reasons.USERS_UNKNOWN())
         if not wanted:
-            return skip(self._unused(ctx))
+            return skip(self._unused(ctx, virtual))
         return super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[UsedConfig], pair: Pair) -> Decision:
         """Update the copy, and delete it when it is no longer needed."""
         if self.wanted(ctx, pair.virtual) is False:
-            return delete(host=pair.host, reason=self._unused(ctx))
+            return delete(host=pair.host, reason=self._unused(ctx, pair.virtual))
         if pair.host.get("immutable") and _contents_differ(pair):
             why = "the host copy is immutable and has other contents, so it is replaced"
             return delete(host=pair.host, reason=why)
         return super().sync(ctx, pair)
 
-    def _unused(self, ctx: Context[UsedConfig]) -> str:
-        way_out = f"set sync.{self.section}.all"
+    def _unused(self, ctx: Context[UsedConfig], virtual: Obj) -> str:
+        ways_out = []
+        if not self.only_when_used(virtual):
+            ways_out.append(f"set sync.{self.section}.all")
         if ctx.config.force_sync:
-            way_out += f' or annotate it with {ctx.marks.prefix}/{FORCE}: "true"'
-        return reasons.UNUSED(self.resource.kind, way_out)
+            ways_out.append(f'annotate it with {ctx.marks.prefix}/{FORCE}: "true"')
+        if not ways_out:
+            ways_out.append("name it in a Pod")
+        return reasons.UNUSED(self.resource.kind, " or ".join(ways_out))
 
 
 def _contents_differ(pair: Pair) -> bool:

@@ -11,6 +11,7 @@ from syncer.api import (
     Indexes,
     Key,
     Obj,
+    ObjectRef,
     Settings,
     Side,
     Source,
@@ -24,11 +25,13 @@ from syncer.api import (
     reasons,
     skip,
     uid_of,
+    wait,
 )
 from syncer.names.forms import SHORT
 from syncer.resources import classes
 from syncer.resources.claims import ClaimSyncer
 from syncer.resources.classes import StorageClassSyncer, provisioner_of
+from syncer.resources.host_nodes import shows_label
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 
 #: Where claims aren't synced there are no stand-ins, and it takes no right to read the host's.
@@ -36,27 +39,43 @@ _ON = ClaimSyncer.name
 _HOST_CLAIMS = Source(Side.HOST, PERSISTENT_VOLUME_CLAIMS, marked=True, optional_with=_ON)
 _VIRTUAL_CLAIMS = Source(Side.VIRTUAL, PERSISTENT_VOLUME_CLAIMS, optional_with=_ON)
 
+_HOST_VOLUMES = Source(Side.HOST, PERSISTENT_VOLUMES)
+
 #: The index of the host's claims by the names of their volumes.
 _BY_VOLUME = "volume"
 #: The driver of a volume whose provider has a name that is none of a CSI driver.
 _NO_DRIVER = "stand-in.vsyncer.dev"
 #: The fields of a volume that an API server never changes.
-_FIXED = ("spec.csi.driver", "spec.csi.volumeHandle", "spec.volumeMode")
+_FIXED = ("spec.csi.driver", "spec.csi.volumeHandle", "spec.nodeAffinity", "spec.volumeMode")
+_REQUIRED = "spec.nodeAffinity.required.nodeSelectorTerms"
 #: The status without which a virtual cluster's controller for the protection of volumes holds a
 #: deleted volume.
 RELEASED: Obj = {"phase": "Released"}
 _BOUND: Obj = {"phase": "Bound"}
 
 
-class VolumeSyncer(Syncer[Config], FakeSyncUp[Config], Indexes, Watches):
+class VolumeConfig(Config):
+    """The options of stand-in PersistentVolumes."""
+
+    node_affinity: bool = False
+    """Whether a stand-in has the host volume's node affinity, by which a scheduler in the virtual
+    cluster chooses nodes that can reach the volume (`sync.toHost.pods.scheduler: virtual`). It
+    takes the right to get, list and watch the host's PersistentVolumes, those of all tenants.
+
+    Labels that Nodes don't show (`sync.fromHost.nodes.metadata`) are left out of it.
+    """
+
+
+class VolumeSyncer(Syncer[VolumeConfig], FakeSyncUp[VolumeConfig], Indexes, Watches):
     """Creates a stand-in PersistentVolume for the volume of each bound claim.
 
     It is made from the claim and its copy alone, read-only, and goes with the claim. The host's
-    volumes are never read: they say where the data of all tenants are. So a stand-in has no node
-    affinity, its `volumeHandle` is its own name, and its `persistentVolumeReclaimPolicy` is that of
-    the claim's StorageClass if `fromHost.storageClasses` shows it, `Delete` otherwise. It goes
-    where the virtual cluster runs the `persistentvolume-protection-controller`, as controller
-    managers do by default.
+    volumes aren't read unless `nodeAffinity` says so: they say where the data of all tenants are.
+    Without it a stand-in has no node affinity. Its `volumeHandle` is its own name, and its
+    `persistentVolumeReclaimPolicy` is that of the claim's StorageClass if
+    `fromHost.storageClasses` shows it, `Delete` otherwise. It goes where the
+    virtual cluster runs the `persistentvolume-protection-controller`, as controller managers do by
+    default.
     """
 
     name = "persistentvolumes"
@@ -68,6 +87,7 @@ class VolumeSyncer(Syncer[Config], FakeSyncUp[Config], Indexes, Watches):
         "spec.capacity",
         "spec.claimRef",
         "spec.csi",
+        "spec.nodeAffinity",
         "spec.persistentVolumeReclaimPolicy",
         "spec.storageClassName",
         "spec.volumeAttributesClassName",
@@ -77,8 +97,15 @@ class VolumeSyncer(Syncer[Config], FakeSyncUp[Config], Indexes, Watches):
     exact = ("spec.accessModes", "spec.capacity", "spec.claimRef")
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
-        """Return the claims of both sides, and the classes of the host that appear."""
-        return (*self.reads, *classes.sources(settings, StorageClassSyncer))
+        """Return the claims of both sides, the classes of the host that appear, and its volumes.
+
+        The latter only for their node affinity.
+        """
+        found = (*self.reads, *classes.sources(settings, StorageClassSyncer))
+        config = settings.section(self.name, VolumeConfig)
+        if config is not None and config.node_affinity:
+            return (*found, _HOST_VOLUMES)
+        return found
 
     def indexes(self) -> Sequence[Index]:
         """Return the index of the host's claims by their volume."""
@@ -92,14 +119,16 @@ class VolumeSyncer(Syncer[Config], FakeSyncUp[Config], Indexes, Watches):
             Watch(_VIRTUAL_CLAIMS, _keys_of_virtual, optional_with=_ON),
         ]
 
-    def fake_sync_up(self, ctx: Context[Config], key: Key) -> Decision:
+    def fake_sync_up(self, ctx: Context[VolumeConfig], key: Key) -> Decision:
         """Create the stand-in if a claim is bound to the volume."""
+        if waiting := _unread(ctx, key.name):
+            return waiting
         volume = _volume(ctx, key.name)
         if volume is None:
             return skip(reasons.VOLUME_UNUSED())
         return apply(virtual=volume, reason="a synced claim is bound to this volume")
 
-    def fake_sync(self, ctx: Context[Config], virtual: Obj) -> Decision:
+    def fake_sync(self, ctx: Context[VolumeConfig], virtual: Obj) -> Decision:
         """Keep the stand-in as it is to be, and delete it after its claim.
 
         Only called for our own volumes.
@@ -108,6 +137,8 @@ class VolumeSyncer(Syncer[Config], FakeSyncUp[Config], Indexes, Watches):
         if volume is None:
             why = "no synced claim is bound to this volume any more"
             return delete(virtual=virtual, grace=0, final_status=RELEASED, reason=why)
+        if waiting := _unread(ctx, virtual["metadata"]["name"]):
+            return waiting
         for path in _FIXED:
             if dig(volume, path) != dig(virtual, path):
                 why = f"{path} can't be changed, so the stand-in is replaced"
@@ -135,7 +166,7 @@ def _keys_of_virtual(claim: Obj, settings: Settings) -> Iterable[Key]:
         yield Key("", name)
 
 
-def _volume(ctx: Context[Config], name: str) -> Obj | None:
+def _volume(ctx: Context[VolumeConfig], name: str) -> Obj | None:
     """Return the stand-in for a volume of the host; None if no claim of the tenant's has it.
 
     What the host has bound counts, whatever the tenant's claim says of its volume.
@@ -152,7 +183,7 @@ def _volume(ctx: Context[Config], name: str) -> Obj | None:
     return None
 
 
-def _stand_in(ctx: Context[Config], name: str, claim: Obj, copy: Obj) -> Obj:
+def _stand_in(ctx: Context[VolumeConfig], name: str, claim: Obj, copy: Obj) -> Obj:
     """Return the stand-in for the volume of a claim and its copy."""
     wanted = copy.get("spec") or {}
     given = copy.get("status") or {}
@@ -183,6 +214,8 @@ def _stand_in(ctx: Context[Config], name: str, claim: Obj, copy: Obj) -> Obj:
     ):
         if value:
             spec[field] = value
+    if ctx.config.node_affinity and (affinity := _node_affinity(ctx, name)):
+        spec["nodeAffinity"] = affinity
     return {
         "apiVersion": PERSISTENT_VOLUMES.api_version,
         "kind": PERSISTENT_VOLUMES.kind,
@@ -192,7 +225,38 @@ def _stand_in(ctx: Context[Config], name: str, claim: Obj, copy: Obj) -> Obj:
     }
 
 
-def _reclaim_policy(ctx: Context[Config], name: str | None) -> str:
+def _unread(ctx: Context[VolumeConfig], name: str) -> Decision | None:
+    """Return a wait if the node affinity of a volume isn't known yet; None if there is no need to.
+
+    A volume that no claim of the tenant's has is of no interest.
+    """
+    if not ctx.config.node_affinity or _volume(ctx, name) is None:
+        return None
+    key = Key("", name)
+    if ctx.host(PERSISTENT_VOLUMES, key) is not None:
+        return None
+    return wait(reasons.VOLUME_UNREAD(name), on=(ObjectRef(Side.HOST, PERSISTENT_VOLUMES, key),))
+
+
+def _node_affinity(ctx: Context[VolumeConfig], name: str) -> Obj | None:
+    """Return the node affinity of a volume, by labels that Nodes show; None for any node.
+
+    Terms are alternatives, so one without such a label admits every node.
+    """
+    host = ctx.host(PERSISTENT_VOLUMES, Key("", name)) or {}
+    terms = []
+    for term in dig(host, _REQUIRED) or ():
+        given = term.get("matchExpressions") or ()
+        expressions = [each for each in given if shows_label(ctx.settings, each.get("key", ""))]
+        if not expressions:
+            return None
+        terms.append({"matchExpressions": expressions})
+    if not terms:
+        return None
+    return {"required": {"nodeSelectorTerms": terms}}
+
+
+def _reclaim_policy(ctx: Context[VolumeConfig], name: str | None) -> str:
     """Return what becomes of a volume of a class after its claim.
 
     Where the class isn't shown it is the usual one, by which no tenant counts on data that are

@@ -215,15 +215,18 @@ def names_fit(trial: Trial) -> None:
 
 
 def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
-    """Check that each owner of a copy is a copy itself; otherwise the garbage collector would
-    delete the copy with its owner.
+    """Check that each owner of a copy is a copy itself, or the copy's namespace; otherwise the
+    garbage collector would delete the copy with its owner.
     """
     for side in Side:
-        ours = [obj for obj in trial.objects(side) if trial.marked(obj)]
+        there = trial.objects(side)
+        namespaces = {key_of(obj).name: uid_of(obj) for obj in there if obj["kind"] == "Namespace"}
+        ours = [obj for obj in there if trial.marked(obj)]
         uids = {uid_of(obj) for obj in ours}
         for obj in ours if side is trial.copy_side() else ():
             owners = obj["metadata"].get("ownerReferences") or ()
-            lost = [owner["name"] for owner in owners if owner["uid"] not in uids]
+            known = {*uids, namespaces.get(key_of(obj).namespace)}
+            lost = [owner["name"] for owner in owners if owner["uid"] not in known]
             copy = f"{obj['kind']} {key_of(obj)}"
             assert not lost, f"{copy} would go with {lost[0]}, which is not ours"
 

@@ -131,9 +131,9 @@ class _Dice:
             namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
             sync["toHost"]["publishedServices"] = {"enabled": self._even(), "namespaces": namespaces}
         if self._rarely():
-            sync["fake"]["nodes"] = {"enabled": self._even()}
+            sync["fake"]["nodes"] = {"enabled": self._even(), "quotas": self._even()}
         if self._rarely():
-            sync["fake"]["persistentVolumes"] = {"enabled": self._even()}
+            sync["fake"]["persistentVolumes"] = {"enabled": self._even(), "nodeAffinity": self._even()}
         if self._even():
             sync["custom"] = {
                 name: self._entry() for name in ("certificates.example.org", "gadgets.example.org", "a.example.org")
@@ -175,6 +175,9 @@ class _Dice:
             section["enabled"] = self._one(True, True, False)
         if kind == "pods":
             section |= {"checkSelectors": self._even(), "maxEphemeralContainers": self._one(0, 5)}
+            section["scheduler"] = self._one("host", "host", "virtual")
+        if kind == "nodes":
+            section["quotas"] = self._even()
         if kind == "services" and self._even():
             section["clusterIP"] = self._one("auto", "own", "same")
         if kind == "customResourceDefinitions" and self._even():

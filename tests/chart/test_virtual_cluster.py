@@ -22,7 +22,7 @@ from virtual_cluster_scene import (
     selectors,
 )
 
-from hack.planes import VIRTUAL_CONTROLLERS
+from hack.planes import SCHEDULED_CONTROLLERS, VIRTUAL_CONTROLLERS
 from syncer.api import Marks, Obj
 from syncer.cli.app import app
 
@@ -57,6 +57,25 @@ def test_controllers_are_those_that_do_not_fight_the_host() -> None:
     plane = objects()["StatefulSet", f"{NAME}-control-plane"]
     [manager] = plane["spec"]["template"]["spec"]["containers"]
     assert f"--controllers={VIRTUAL_CONTROLLERS}" in manager["command"]
+
+
+def test_scheduler_of_the_tenants_runs_with_its_own_key_and_the_daemon_waits_for_it() -> None:
+    assert "kube-scheduler" not in str(objects())
+    found = objects(scheduler={"enabled": True, "extraArgs": {"v": 2}})
+    spec = found["StatefulSet", f"{NAME}-control-plane"]["spec"]["template"]["spec"]
+    manager, scheduler = spec["containers"]
+    assert scheduler["name"] == "kube-scheduler"
+    assert {"--kubeconfig=/pki/scheduler.conf", "--leader-elect=false", "--v=2"} <= set(scheduler["command"])
+    assert f"--controllers={SCHEDULED_CONTROLLERS}" in manager["command"]
+    [keys] = [volume["secret"]["items"] for volume in spec["volumes"] if volume["name"] == "pki-scheduler"]
+    assert [item["key"] for item in keys] == ["ca.crt", "scheduler.conf", "scheduler.crt", "scheduler.key"]
+    sync = config(found)["sync"]
+    assert sync["toHost"]["pods"] == {"scheduler": "virtual"}
+    assert sync["fromHost"] == {"nodes": {"enabled": True}, "storageClasses": {"enabled": True}}
+    assert sync["fake"] == {"persistentVolumes": {"nodeAffinity": True}}
+    three = objects(scheduler={"enabled": True}, controlPlane={"replicas": 3})
+    spec = three["StatefulSet", f"{NAME}-control-plane"]["spec"]["template"]["spec"]
+    assert "--leader-elect=true" in spec["containers"][1]["command"]
 
 
 def test_name_server_is_that_of_the_example() -> None:

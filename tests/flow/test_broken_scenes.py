@@ -3,33 +3,35 @@
 import asyncio
 import contextlib
 import json
-import re
-import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from broken_scene import (
+    CLUSTER_MISSING,
+    KIND_MISSING,
+    NO_COPY,
+    NO_START,
+    NOT_AS_WRITTEN,
+    NOT_SHOWN,
+    PENDING,
+    UNUSABLE,
+    Broken,
+    Refusal,
+    claim,
+    commands_of_page,
+    forbidding,
+    refuse,
+    storage_class,
+    typed,
+)
 from commands_scene import DAEMON, Commands, commands, play
 from harness import NAMESPACE, namespace
 
 from hack.side_tasks import helped_by
-from kube_envtest.apiserver.admission import Plugins
-from kube_envtest.apiserver.errors import forbidden
-from syncer.api import Obj
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, pod, secret, service, serviceaccount
-
-PAGE = Path(__file__).parents[2] / "docs" / "operate" / "objects.md"
-#: A symptom of the page.
-NO_COPY = "an object has no copy"
-PENDING = "a Pod or a claim stays pending"
-NOT_AS_WRITTEN = "a copy isn't as its original"
-UNUSABLE = "a Pod on the host lacks a ConfigMap or Secret"
-NOT_SHOWN = "an object of the host doesn't appear"
-KIND_MISSING = "a whole kind is missing"
-CLUSTER_MISSING = "a whole virtual cluster is missing"
-NO_START = "the daemon doesn't start"
 
 OPTIONS: dict[str, Any] = {
     "networking": {"apiServer": {"host": "127.0.0.1", "port": 9}},
@@ -48,17 +50,6 @@ OPTIONS: dict[str, Any] = {
         "custom": {"widgets.example.org": {}},
     },
 }
-
-
-class Broken(NamedTuple):
-    """Something broken: its symptom on the page, the object that an operator misses, and the cause in the answer."""
-
-    symptom: str
-    kind: str
-    key: str
-    cause: tuple[str, ...]
-    #: False if only an API server's answer to a write shows it.
-    is_decided: bool = True
 
 
 BROKEN = {
@@ -93,41 +84,6 @@ BROKEN = {
     "a class is left out": Broken(NOT_SHOWN, "storageclasses", "fast", ("sync.fromHost.storageClasses leaves it out",)),
     "a name is wrong": Broken(NO_COPY, "configmaps", "shop/seting", ("NoObject", "see that kind, namespace and name")),
 }
-
-
-def commands_of_page() -> dict[str, str]:
-    """Return the command of each symptom in the page's table."""
-    table = PAGE.read_text().split("\n## From the symptom to the command\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (.+?) \| `(syncer [^`]+)`.*\|$", table, re.MULTILINE)
-    return dict(rows)
-
-
-def typed(symptom: str, kind: str = "", key: str = "") -> list[str]:
-    """Return the words of a symptom's command, for an object."""
-    command = commands_of_page()[symptom]
-    words = shlex.split(command)[1:]
-    for name, value in (("KIND", kind), ("NAMESPACE/NAME", key)):
-        words = [value if word == name else word for word in words]
-    return words
-
-
-def claim(name: str, **spec: Any) -> Obj:
-    resources = {"requests": {"storage": "1Gi"}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec},
-    }
-
-
-def storage_class(name: str, **labels: str) -> Obj:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name, "labels": labels},
-        "provisioner": "disks.example.org",
-    }
 
 
 def in_place(scene: Commands) -> None:
@@ -170,22 +126,11 @@ def pause(scene: Commands, value: str) -> None:
     virtual.put(merged(identity, {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}))
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the host's admission refuse two copies: one for a quota, one by a webhook."""
-    admitted = Plugins.create
-    refusals = {
-        "crowded-x-shop-x-shop": "exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=1,"
-        " limited: count/configmaps=1",
-        "red-x-shop-x-shop": 'admission webhook "colors.example.org" denied the request: not in this town',
-    }
-
-    def create(self: Plugins, call: Any, obj: Obj) -> Obj:
-        why = refusals.get(obj["metadata"].get("name", ""))
-        if why:
-            raise forbidden(call.type, obj["metadata"]["name"], why)
-        return admitted(self, call, obj)
-
-    monkeypatch.setattr(Plugins, "create", create)
+def refused() -> dict[str, Refusal]:
+    """Return what the host's admission refuses: one copy for a quota, one by a webhook."""
+    full = "exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1"
+    by_webhook = 'admission webhook "colors.example.org" denied the request: not in this town'
+    return {"crowded-x-shop-x-shop": forbidding(full), "red-x-shop-x-shop": forbidding(by_webhook)}
 
 
 @contextlib.asynccontextmanager
@@ -212,7 +157,7 @@ def test_table_of_the_page_has_these_symptoms() -> None:
 
 
 def test_cause_of_each_broken_object_is_found_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch)
+    refuse(monkeypatch, refused())
 
     async def scenario() -> None:
         async with commands(tmp_path, **OPTIONS) as scene:

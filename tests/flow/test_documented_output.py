@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from broken_scene import commands_of_page
 from click.testing import CliRunner
-from commands_scene import LOOKS, NO_PODS, Commands, play
+from commands_scene import LOOKS, NO_PODS, Commands, Ended, play
 from harness import namespace
 
 from syncer.api import Obj
@@ -77,8 +78,8 @@ def has_all(lines: tuple[str, ...], output: str) -> bool:
     return re.fullmatch(pattern, found) is not None
 
 
-async def typed(scene: Commands, command: str) -> str:
-    """Return what a command prints, which is typed as on a page."""
+async def run(scene: Commands, command: str) -> Ended:
+    """Run a command that is typed as on a page."""
     words = shlex.split(command)[1:]
     file = "syncer.yaml"
     if "--config" in words:
@@ -86,7 +87,12 @@ async def typed(scene: Commands, command: str) -> str:
         file = words[place + 1]
         del words[place : place + 2]
     words = [f"{scene.folder}/{word}" if word.endswith(".yaml") else word for word in words]
-    ended = await scene.run(*words, file=file)
+    return await scene.run(*words, file=file)
+
+
+async def typed(scene: Commands, command: str) -> str:
+    """Return what a command prints, which is typed as on a page."""
+    ended = await run(scene, command)
     return ended.output.replace(f"{scene.folder}/", "")
 
 
@@ -225,6 +231,24 @@ def test_output_of_a_comparison(tmp_path: Path) -> None:
             assert copy
             scene.host.put(merged(copy, {"data": {"color": "red"}}))
             await check(scene, *of("doctor.md", "syncer diff"))
+
+    play(scenario)
+
+
+def test_command_of_each_symptom_runs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with documented(tmp_path) as scene:
+            scene.virtual["shop"].put(namespace("shop"))
+            scene.virtual["shop"].put(configmap("web"))
+            scene.configure("old.yaml")
+            scene.configure("new.yaml", sync={"toHost": {"pods": {"enabled": False}}})
+            async with scene.daemon():
+                await scene.until("explain", "configmaps", "shop/web", says=["in step"])
+                for command in commands_of_page().values():
+                    words = command.replace("KIND", "configmaps").replace("NAMESPACE/NAME", "shop/web")
+                    ended = await run(scene, words)
+                    assert ended.status in (0, 1), f"{words}: {ended.error}"
+                    assert ended.output or "there is no such object" in ended.error, f"{words}: {ended.error}"
 
     play(scenario)
 

@@ -23,7 +23,7 @@ from harness import (
     utcnow,
     writes,
 )
-from shop_scene import settled
+from shop_scene import settled, the_copy
 from small_syncers import Widgets
 
 from syncer.api import Key, Obj, Refused, Side
@@ -33,9 +33,10 @@ from syncer.daemon.answer_once import explain_here, list_here
 from syncer.daemon.pages.control import explain, listed, selection
 from syncer.daemon.pages.explain import row, status_of
 from syncer.daemon.pages.listing import STATES, ObjectFilter, page
+from syncer.daemon.pages.live_objects import MOST_EVENTS
 from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
-from syncer.testing.objects import configmap, pod, secret
+from syncer.testing.objects import configmap, event, pod, secret
 
 PAUSED = "vsyncer.dev/paused"
 
@@ -407,6 +408,110 @@ def test_list_takes_labels_and_states() -> None:
             found = await states(daemon, states="in_step", selector="app in (web, api)")
             assert found == {f"{NAMESPACE}/a": "in_step"}
             assert f"{NAMESPACE}/b" in await states(daemon, states="in_step", selector="app!=web")
+
+    play(scenario)
+
+
+def test_latest_events_of_the_host_about_a_copy_are_shown() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        two.virtual.put(configmap("y"))
+        async with settled(two.daemon(built_in("configmaps", "events"))) as daemon:
+            copies = {name: the_copy(two, "configmaps", name) for name in "xy"}
+            for number in range(MOST_EVENTS + 2):
+                seen = f"2026-01-01T12:00:{number:02}Z"
+                two.host.put(event(f"e{number}", about=copies["x"], message=f"number {number}", lastTimestamp=seen))
+            two.host.put(event("other", about=copies["y"]))
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            latest = [f"number {number}" for number in range(MOST_EVENTS + 1, 1, -1)]
+            assert [each["message"] for each in found["hostEvents"]] == latest
+            assert found["hostEvents"][0] == {
+                "type": "Warning",
+                "reason": "BackOff",
+                "message": f"number {MOST_EVENTS + 1}",
+                "count": 1,
+                "time": f"2026-01-01T12:00:{MOST_EVENTS + 1:02}Z",
+            }
+
+    play(scenario)
+
+
+@pytest.mark.reason("NamespaceTerminating")
+def test_host_namespace_that_is_being_deleted_is_named_with_what_holds_it() -> None:
+    async def scenario() -> None:
+        two = Two()
+        leftover = configmap("leftover", namespace=HOME)
+        leftover["metadata"]["finalizers"] = ["example.org/hold"]
+        two.host.put(leftover)
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            two.host.delete("namespaces", HOME)
+            two.virtual.put(configmap("x"))
+            await until(lambda: daemon.status("x"))
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("failing", "NamespaceTerminating")
+            assert "kubectl get namespace" in found["wayOut"]
+            await asyncio.sleep(30)  # its controller says what it waits for
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            [ending] = found["ending"]
+            assert ending["object"] == f"the host Namespace {HOME}"
+            assert "resources are remaining" in "; ".join(ending["conditions"])
+
+    play(scenario)
+
+
+def test_events_of_the_host_are_not_read_where_they_are_not_synced() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            since = len(two.host.requests)
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert found["hostEvents"] == []
+            assert [each.path for each in list(two.host.requests)[since:] if "events" in each.path] == []
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("ingress", "it is off; set sync.toHost.ingresses.enabled"),
+        ("ing", "it is off; set sync.toHost.ingresses.enabled"),
+        (
+            "deployments.apps",
+            "Deployment is a kind of the virtual cluster alone",
+        ),
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy is a kind of the virtual cluster alone"),
+        ("endpoints", "Endpoints is a kind of the virtual cluster alone"),
+        ("cows", "there are secrets; a kind of a CRD is synced by an entry of sync.custom"),
+    ],
+)
+def test_kind_that_is_not_synced_is_answered_with_why(kind: str, says: str) -> None:
+    async def scenario() -> None:
+        async with settled(Two().daemon(built_in("secrets"))) as daemon:
+            with pytest.raises(Refused) as refused:
+                await explain(daemon.process, cluster="", kind=kind, key=f"{NAMESPACE}/x")
+            assert says in str(refused.value)
+
+    play(scenario)
+
+
+def test_kind_is_found_by_its_short_name() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            assert (await one(daemon, "cm", f"{NAMESPACE}/x"))["syncer"] == "configmaps"
+
+    play(scenario)
+
+
+def test_retry_of_a_kind_that_waits_for_its_definition_says_so() -> None:
+    async def scenario() -> None:
+        async with settled(Two().daemon([Widgets, *built_in("configmaps")])) as daemon:
+            with pytest.raises(Refused, match="the syncer widgets waits: "):
+                selection(daemon.process, kinds=("widgets",))
 
     play(scenario)
 

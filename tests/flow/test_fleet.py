@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from dataclasses import replace
 from typing import Never
 
 import clusters_scene
 import pytest
-from clusters_scene import World, clusters_named, states
+from clusters_scene import HOME, World, clusters_named, states
 from harness import admin, built_in, play, until
 from prometheus_client import generate_latest
 
@@ -57,6 +58,22 @@ def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
         async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             await until(lambda: all(map(world.has_copy, world.servers)))
             assert states(process) == dict.fromkeys(world.servers, "served")
+
+    play(scenario)
+
+
+def test_each_is_asked_only_once_at_a_start_and_the_host_once_for_all(world: World) -> None:
+    """Apart from the lists, which are each cluster's own."""
+
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "pets", "shop")):
+            await until(lambda: all(map(world.has_copy, world.servers)))
+            for server in (world.host, *world.servers.values()):
+                asked = Counter(one.path for one in server.requests if one.verb == "get")
+                assert set(asked.values()) == {1}, asked
+                assert {"/version", "/api", "/apis", f"/api/v1/namespaces/{HOME}"} <= asked.keys()
+            foreign = [one for one in world.host.requests if one.verb == "list"]
+            assert len(foreign) == 2 * len(world.servers)
 
     play(scenario)
 

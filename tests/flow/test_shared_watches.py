@@ -24,8 +24,10 @@ from harness import (
 )
 
 from hack.side_tasks import helped_by
+from kube_envtest import Rule
 from syncer.api import Key, Obj, Side, labels_of
-from syncer.resources.kinds import CONFIG_MAPS
+from syncer.names import SingleNamespace
+from syncer.resources.kinds import CONFIG_MAPS, EVENTS
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod_mounting, secret
 
@@ -89,6 +91,97 @@ def test_one_watch_for_each_kind(shared: Shared) -> None:
             await asyncio.sleep(2000)  # each watch has ended more than once
             await daemon.settled()
             assert set(shared.watches().values()) == {1}
+
+    play(scenario)
+
+
+def event_about(copy: Obj, name: str, **fields: Any) -> Obj:
+    """Return an Event of the host about a ConfigMap there."""
+    metadata = copy["metadata"]
+    about = {each: metadata[each] for each in ("name", "namespace", "uid")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": HOME},
+        "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", **about},
+        "reason": "Seen",
+        "message": "it was seen",
+        "type": "Normal",
+        **fields,
+    }
+
+
+def stored_events(daemon: Daemon) -> dict[str, set[str]]:
+    """Return the names of the host's Events that each cluster has in its store."""
+    found = {}
+    for cluster, pair in daemon.process.pairs.items():
+        found[cluster] = {key.name for key in pair.informers.keys(Side.HOST, EVENTS)}
+    return found
+
+
+def shown(server: ApiServer) -> dict[str, int]:
+    """Return the counts of the Events that a tenant sees in the shop, by name."""
+    events = server.objects("events")
+    return {each["metadata"]["name"]: each.get("count", 0) for each in events if each["reason"] == "Seen"}
+
+
+def test_event_is_kept_for_the_cluster_of_its_object_alone(shared: Shared) -> None:
+    """Whether it was there before the daemon or came later, and until it goes."""
+
+    async def scenario() -> None:
+        own = configmap("own", namespace=HOME)
+        shared.host.put(own)
+        nobodys: dict[str, set[str]] = {name: set() for name in NAMES}
+        async with shared.daemon("configmaps", "events") as daemon:
+            for server in shared.servers.values():
+                server.put(configmap("c"))
+            await daemon.settled()
+            one, two = (shared.copy(name, "c") for name in ("one", "two"))
+            assert one
+            assert two
+            host_own = shared.host.get("configmaps", f"{HOME}/own")
+            assert host_own
+            shared.host.put(event_about(one, "seen-one"))
+            shared.host.put(event_about(host_own, "seen-own"))
+            await daemon.settled()
+            assert stored_events(daemon) == {**nobodys, "one": {"seen-one"}}
+            shared.host.put(event_about(one, "seen-one", count=2))
+            await daemon.settled()
+            assert shown(shared.servers["one"]) == {"seen-one": 2}
+            assert shown(shared.servers["two"]) == {}
+        shared.host.put(event_about(two, "seen-two"))
+        async with shared.daemon("configmaps", "events") as daemon:
+            await daemon.settled()
+            assert stored_events(daemon) == {**nobodys, "one": {"seen-one"}, "two": {"seen-two"}}
+            assert shown(shared.servers["two"]) == {"seen-two": 0}
+            shared.host.delete("events", f"{HOME}/seen-one")
+            patroller = daemon.process.served["two"].patroller
+            assert patroller
+            await daemon.settled()
+            assert stored_events(daemon) == {**nobodys, "two": {"seen-two"}}
+            events = daemon.process.pairs["two"].controllers["events"]
+            scan = await patroller.scan(events, fresh=True)
+            assert (scan.problem, list(scan.findings)) == ("", [])
+
+    play(scenario)
+
+
+def test_event_is_kept_that_arrives_before_the_response_to_the_create(shared: Shared) -> None:
+    """Of a copy whose name on the host doesn't show whose it is."""
+
+    async def scenario() -> None:
+        name = "c" * 250
+        names = SingleNamespace(cluster="one", namespace=HOME)
+        key = names.to_host(CONFIG_MAPS, Key("shop", name))
+        copy = {"metadata": {"name": key.name, "namespace": HOME, "uid": ""}}
+        async with shared.daemon("configmaps", "events") as daemon:
+            shared.host.faults.add(Rule(verb="create", resource="configmaps", latency=20, count=1))
+            shared.servers["one"].put(configmap(name))
+            await asyncio.sleep(5)
+            assert shared.host.get("configmaps", str(key)) is None
+            shared.host.put(event_about(copy, "early"))
+            await daemon.settled()
+            assert stored_events(daemon) == {"one": {"early"}, "two": set(), "three": set(), "four": set()}
 
     play(scenario)
 

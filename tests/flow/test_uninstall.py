@@ -41,6 +41,7 @@ from syncer.engine.stores.identity import is_claimed
 from syncer.names import PerNamespace
 from syncer.resources.kinds import API_SERVICES, CONFIG_MAPS, ENDPOINT_SLICES, SERVICES
 from syncer.resources.metrics_api import OBJECTS
+from syncer.resources.pods.eviction import SAFE_TO_EVICT
 from syncer.resources.service_addresses import PLACEHOLDER, Note
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, crd, crd_version, pod, secret, service
@@ -107,6 +108,26 @@ def test_kept_objects_stay_as_they_are_without_our_marks(two: Two) -> None:
         assert len(ours_in) == 2
         assert ours_in.items() <= labels_of(copy).items(), "the Service goes on selecting it"
         assert list((await planned(two, given)).items) == []
+
+    play(scenario)
+
+
+def test_kept_pod_may_no_longer_be_evicted_as_nobody_makes_another(two: Two) -> None:
+    async def scenario() -> None:
+        given = config(sync_toHost_pods_evictable="all")
+        await synced(two, given)
+        copy = the_copy(two, "pods", "web")
+        [owner] = copy["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["controller"]) == ("Namespace", HOME, True)
+        selecting = the_copy(two, "services", "web")["metadata"]
+        other = {"apiVersion": "v1", "kind": "Service", "name": selecting["name"], "uid": selecting["uid"]}
+        two.host.put(merged(copy, {"metadata": {"ownerReferences": [owner, other]}}))
+        assert annotations_of(copy)[SAFE_TO_EVICT] == "true"
+        report = await uninstalled(two, given, keep=True)
+        assert (report.problems, report.done) == ([], True)
+        kept = the_copy(two, "pods", "web")
+        assert kept["metadata"]["ownerReferences"] == [other]
+        assert SAFE_TO_EVICT not in annotations_of(kept)
 
     play(scenario)
 
@@ -286,6 +307,23 @@ def test_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: Tw
             "kube-root-ca.crt",
             "operators",
         ]
+
+    play(scenario)
+
+
+def test_host_namespace_stays_for_a_pod_of_others_though_it_controls_it(two: Two) -> None:
+    async def scenario() -> None:
+        given = per()
+        home = str(given.cluster().translator.to_host(CONFIG_MAPS, Key(NAMESPACE, "x")).namespace)
+        two.virtual.put(configmap("x"))
+        await worked(two, given, lambda: two.host.get("configmaps", f"{home}/x"))
+        uid = there(two.host, "namespaces", home)["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Namespace", "name": home, "uid": uid, "controller": True}
+        two.host.put(pod("operators", namespace=home, metadata={"ownerReferences": [owner]}))
+        report = await uninstalled(two, given)
+        assert report.problems == []
+        assert ["the Pod operators, which is not ours" in why for why in report.left.values()] == [True]
+        assert two.host.get("pods", f"{home}/operators")
 
     play(scenario)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness import HOME, NAMESPACE, Two, built_in, host_path, play, until
+from harness import HOME, NAMESPACE, Two, built_in, host_path, play, until, writes
 from sampled import SAMPLES, define
 from uninstall_scene import only, uninstalled, worked
 
@@ -103,6 +103,38 @@ def test_data_of_a_snapshot_come_back_in_another_claim(two: Two) -> None:
 
             two.virtual.delete(SNAPSHOTS, f"{NAMESPACE}/daily")
             await until(lambda: two.copy(SNAPSHOTS, "daily") is None)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("taken_meanwhile", [False, True], ids=["taken before", "taken meanwhile"])
+def test_restart_between_a_snapshot_and_a_claim_from_it_makes_none_twice(two: Two, taken_meanwhile: bool) -> None:
+    async def scenario() -> None:
+        serve_snapshots(two)
+        two.virtual.put(claim("data"))
+        two.virtual.put(snapshot("daily", of="data"))
+        async with two.daemon(built_in(*SYNCERS), options=OPTIONS) as daemon:
+            await until(lambda: two.copy(SNAPSHOTS, "daily"))
+            if not taken_meanwhile:
+                take(two, "daily")
+            await daemon.settled()
+        if taken_meanwhile:
+            take(two, "daily")
+        copy = two.copy(SNAPSHOTS, "daily")
+        two.virtual.delete(CLAIMS, f"{NAMESPACE}/data")
+        two.virtual.put(claim("again", **source("daily")))
+        async with two.daemon(built_in(*SYNCERS), options=OPTIONS) as daemon:
+            await until(lambda: two.copy(CLAIMS, "again"))
+            await until(lambda: two.copy(CLAIMS, "data") is None)
+            await daemon.settled()
+        assert copy is not None
+        assert two.copy(SNAPSHOTS, "daily") == copy
+        assert dig(two.original(SNAPSHOTS, "daily") or {}, "status") == copy["status"]
+        again = two.copy(CLAIMS, "again")
+        assert again is not None
+        assert dig(again, "spec.dataSource.name") == copy["metadata"]["name"]
+        made = [line.rpartition("/")[2] for line in writes(two.host) if line.startswith("create ")]
+        assert sorted(made) == [CLAIMS, CLAIMS, "volumesnapshots"]
 
     play(scenario)
 

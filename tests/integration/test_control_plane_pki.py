@@ -96,7 +96,7 @@ def _daemon_connects(loop: Loop, plane: Plane) -> None:
     async def scenario() -> None:
         virtual = connect(plane.daemon, side=Side.VIRTUAL, environ={})
         try:
-            assert (await first_contact(virtual)).startswith("v1.")
+            assert (await first_contact(virtual)).text.startswith("v1.")
             review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
             user = (await virtual.create(SELF_REVIEWS, review))["status"]["userInfo"]
             assert (user["username"], user["groups"]) == ("vsyncer", ["vsyncer:daemons", "system:authenticated"])

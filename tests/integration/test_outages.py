@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from scene import Scene
 
 from hack.bench.daemon import Process
 from kube_envtest import ControlPlane, start_all
-from syncer.api import Side, key_of
+from syncer.api import NotFound, Side, key_of
 from syncer.testing.objects import configmap
 
 pytestmark = pytest.mark.controlplane
@@ -122,13 +122,14 @@ def started(scene: Scene) -> tuple[Process, int]:
 
 
 def meddle(scene: Scene) -> None:
-    """Change and delete copies on the host."""
+    """Change and delete copies on the host. The daemon may have deleted one since they were listed."""
     copies = scene.host.list("ConfigMap", selector=scene.selector)
     for index, copy in enumerate(copies[:MEDDLED]):
-        if index % 2:
-            scene.host.delete("ConfigMap", key_of(copy))
-        else:
-            scene.host.patch("ConfigMap", key_of(copy), {"data": {"meddled": "yes"}})
+        with suppress(NotFound):
+            if index % 2:
+                scene.host.delete("ConfigMap", key_of(copy))
+            else:
+                scene.host.patch("ConfigMap", key_of(copy), {"data": {"meddled": "yes"}})
 
 
 def check(daemon: Process, pid: int) -> None:

@@ -22,13 +22,15 @@ from definitions import (
     small,
     warning_about,
 )
-from scene import Scene, quiet, untouched
+from sampled import SAMPLES
+from scene import OWN_ADDRESSES, Scene, quiet, untouched
 
 from hack.bench.daemon import Process
-from syncer.api import Key, Obj, annotations_of, dig, key_of, labels_of, uid_of
+from syncer.api import Key, Obj, Side, annotations_of, dig, key_of, labels_of, uid_of
 from syncer.resources.definitions.config import PUBLIC_LABEL
+from syncer.resources.kinds import VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, crd_version
+from syncer.testing.objects import build, configmap, crd_version
 
 pytestmark = pytest.mark.controlplane
 
@@ -281,6 +283,49 @@ def test_a_host_that_loses_a_crd_loses_nothing_of_the_tenants(tenant: Scene) -> 
     for each in own:
         tenant.copied("Widget", key_of(each), "spec", each["spec"])
     eventually(lambda: named(crd).name not in running.readyz()[1], "nothing is missing any more")
+
+
+def test_kinds_of_snapshots_go_with_the_hosts_crds(tenant: Scene) -> None:
+    """The syncers of these kinds run meanwhile, and each leaves when its kind has gone on one of the sides."""
+    approved = {"metadata": {"annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}}}
+    crds = [
+        public(merged(SAMPLES[name].definition(Side.HOST), approved))
+        for name in ("volumesnapshotclasses", "volumesnapshots")
+    ]
+    for each in crds:
+        tenant.definitions.append(named(each).name)
+    shown = build(VOLUME_SNAPSHOT_CLASSES, f"shown-{tenant.name}", driver="disk.example.org", deletionPolicy="Delete")
+    from_host = {
+        "customResourceDefinitions": {"enabled": True, "onRemoval": "delete"},
+        "volumeSnapshotClasses": {"enabled": True},
+    }
+    sync = {**merged(OWN_ADDRESSES, {"toHost": {"volumeSnapshots": {"enabled": True}}}), "fromHost": from_host}
+    running = tenant.daemon(tenant.config(user="alice", sync=sync))
+    tenant.grant(running, "alice")
+    running.start()
+    for each in crds:
+        tenant.host.define(each)
+    tenant.host.create(shown)
+    for each in crds:
+        comes(tenant, each)
+    kind = shown["kind"]
+    eventually(lambda: tenant.virtual.get(kind, key_of(shown)), "the class appears")
+    namespace = tenant.namespace()
+    key = Key(namespace, "daily")
+    spec = {"source": {"persistentVolumeClaimName": "data"}}
+    tenant.virtual.create(build(VOLUME_SNAPSHOTS, "daily", namespace=namespace, spec=spec))
+    tenant.copied("VolumeSnapshot", key)
+    tenant.virtual.delete("VolumeSnapshot", key)
+    tenant.gone("VolumeSnapshot", key)
+    tenant.host.delete(kind, key_of(shown))
+    for each in crds:
+        tenant.host.delete(CRD, named(each))
+    for each in crds:
+        eventually(partial(is_undefined, tenant, each), f"{named(each).name} is gone in the virtual cluster")
+
+
+def is_undefined(scene: Scene, crd: Obj) -> bool:
+    return defined(scene.virtual, crd) is None
 
 
 # -- what goes wrong with one object ---------------------------------------------------------------

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from syncer.api import Obj
 from syncer.resources.claims import ClaimSyncer
-from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from syncer.testing import strategies
-from syncer.testing.objects import build
+from syncer.testing.objects import NAMESPACE, build
 from syncer.testing.samples import Sample
 
 
@@ -21,7 +21,18 @@ def _reported(phase: str) -> Any:
     return {"status": {"phase": phase, "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}}
 
 
-_SOURCE = st.fixed_dictionaries({"kind": st.just("PersistentVolumeClaim"), "name": strategies.NAMES})
+#: The kinds that a source of data may be of, and a volume populator's.
+_KINDS: tuple[Any, ...] = (
+    {"kind": PERSISTENT_VOLUME_CLAIMS.kind},
+    {"apiGroup": VOLUME_SNAPSHOTS.group, "kind": VOLUME_SNAPSHOTS.kind},
+    {"apiGroup": "hello.example.org", "kind": "Hello"},
+)
+_SOURCE = st.builds(lambda kind, name: {**kind, "name": name}, st.sampled_from(_KINDS), strategies.NAMES)
+_SOURCE_REF = st.builds(
+    lambda source, namespace: {**source, **namespace},
+    _SOURCE,
+    strategies.some({"namespace": st.sampled_from([NAMESPACE, "other"])}),
+)
 _SPEC = strategies.some(
     {
         "accessModes": st.just(["ReadWriteOnce"]),
@@ -31,6 +42,7 @@ _SPEC = strategies.some(
         "volumeName": st.just("of-the-host"),
         "selector": st.just({"matchLabels": {"tier": "gold"}}),
         "dataSource": _SOURCE,
+        "dataSourceRef": _SOURCE_REF,
     }
 )
 

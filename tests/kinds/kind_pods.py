@@ -7,7 +7,7 @@ from syncer.resources.pods.spec import DROPPED
 from syncer.resources.pods.syncer import PodSyncer
 from syncer.testing.laws import Scene, Trial
 from syncer.testing.merge import merged
-from syncer.testing.objects import namespace, node
+from syncer.testing.objects import HOST_NAMESPACE, namespace, node
 from syncer.testing.pod_strategies import pods
 from syncer.testing.samples import Sample
 
@@ -28,8 +28,9 @@ FOLDED = [
 
 
 def runnable(virtual: Obj) -> Scene:
-    """A Pod with its namespace and a node."""
-    return Scene(key_of(virtual), (virtual, namespace(key_of(virtual).namespace), node("n1", **OURS)))
+    """A Pod with its namespaces and a node."""
+    there = (virtual, namespace(key_of(virtual).namespace), node("n1", **OURS))
+    return Scene(key_of(virtual), there, (namespace(HOST_NAMESPACE),))
 
 
 def _placed(trial: Trial) -> None:

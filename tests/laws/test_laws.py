@@ -6,12 +6,14 @@ from sampled import SAMPLES, registry
 
 from syncer.api import Obj, Side, key_of
 from syncer.names import PerNamespace, Unchanged
+from syncer.resources.claims import ClaimSyncer
 from syncer.resources.configmaps import ConfigMapSyncer
 from syncer.resources.ingresses import IngressSyncer
 from syncer.resources.pods.syncer import PodSyncer
 from syncer.resources.secrets import SecretSyncer
 from syncer.resources.serviceaccounts import ServiceAccountSyncer
 from syncer.resources.services import ServiceSyncer
+from syncer.resources.snapshots import SnapshotSyncer
 from syncer.testing import strategies
 from syncer.testing.laws import Scene, Trial, laws_for
 from syncer.testing.merge import merged
@@ -96,6 +98,12 @@ TestSecretsOfIngresses = laws_for(
     objects=strategies.secrets().map(_secret_of_ingress),
     together=[IngressSyncer],
     config=on("toHost.ingresses", enabled=True),
+)
+TestClaimsMadeFromSnapshots = laws_for(
+    ClaimSyncer,
+    objects=SAMPLES["persistentvolumeclaims"].objects,
+    together=[SnapshotSyncer],
+    config=on("toHost.volumeSnapshots", enabled=True),
 )
 TestServiceAccountsInNamespacesOfTheirOwn = laws_for(
     ServiceAccountSyncer, objects=strategies.serviceaccounts(), translator=PerNamespace

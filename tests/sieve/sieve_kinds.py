@@ -1,6 +1,7 @@
 """The workloads of the built-in kinds: what a tenant and the people on the host do to each, some seconds apart."""
 
 from collections.abc import Callable
+from typing import Any
 
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
@@ -27,9 +28,9 @@ from sieve_workload import (
     stop,
 )
 
-from syncer.api import Obj
+from syncer.api import Obj, Resource
 from syncer.names import PerNamespace
-from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     build,
@@ -237,20 +238,32 @@ def classes() -> Workload:
     )
 
 
+CLAIM: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def claim(name: str, **spec: Any) -> Obj:
+    """A claim of the shop."""
+    return build(PERSISTENT_VOLUME_CLAIMS, name, spec={**CLAIM, **spec})
+
+
+def provide(two: Stage) -> None:
+    """Bind each claim of the host to a volume of its own."""
+    for each in two.host.objects("persistentvolumeclaims"):
+        if not each["spec"].get("volumeName"):
+            status = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+            volume = f"pvc-{each['metadata']['uid']}"
+            two.host.put(merged(each, {"spec": {"volumeName": volume}, "status": status}))
+
+
+def is_bound(two: Stage, virtual: Obj) -> bool:
+    """Return True if a claim of the host has the volume that a stand-in is for."""
+    bound = [each["spec"].get("volumeName") for each in two.host.objects("persistentvolumeclaims")]
+    return virtual["metadata"]["name"] in bound
+
+
 def volumes() -> Workload:
     """Stand-ins of the volumes of claims, of which one is lost and one made again."""
     kind, volumes = "persistentvolumeclaims", "persistentvolumes"
-
-    def claim(name: str) -> Obj:
-        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        return build(PERSISTENT_VOLUME_CLAIMS, name, spec=spec)
-
-    def provide(two: Stage) -> None:
-        for each in two.host.objects(kind):
-            if not each["spec"].get("volumeName"):
-                status = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
-                volume = f"pvc-{each['metadata']['uid']}"
-                two.host.put(merged(each, {"spec": {"volumeName": volume}, "status": status}))
 
     def spoil(two: Stage) -> None:
         for each in two.virtual.objects(volumes):
@@ -259,10 +272,6 @@ def volumes() -> Workload:
     def lose(two: Stage) -> None:
         for each in two.virtual.objects(volumes):
             two.virtual.delete(volumes, each["metadata"]["name"])
-
-    def shown(two: Stage, virtual: Obj) -> bool:
-        bound = [each["spec"].get("volumeName") for each in two.host.objects(kind)]
-        return virtual["metadata"]["name"] in bound
 
     return Workload(
         volumes,
@@ -277,7 +286,48 @@ def volumes() -> Workload:
             both(drop(kind, "x"), drop(kind, "y")),
         ),
         reactions=(provide,),
-        shown=shown,
+        shown=is_bound,
+    )
+
+
+def restored() -> Workload:
+    """Claims that have their data from a snapshot or from another claim, and outlive it."""
+    kind, snapshots = "persistentvolumeclaims", str(VOLUME_SNAPSHOTS)
+
+    def snapshot(name: str, of: str) -> Obj:
+        return build(VOLUME_SNAPSHOTS, name, spec={"source": {"persistentVolumeClaimName": of}})
+
+    def copied(name: str, source: Resource, of: str) -> Obj:
+        """A claim with its source as an API server stores it."""
+        named = {"kind": source.kind, "name": of}
+        if source.group:
+            named["apiGroup"] = source.group
+        return claim(name, dataSource=named, dataSourceRef=named)
+
+    def take(two: Stage) -> None:
+        for each in two.host.objects(snapshots):
+            if not each.get("status"):
+                content = f"snapcontent-{each['metadata']['uid']}"
+                status = {"boundVolumeSnapshotContentName": content, "readyToUse": True, "restoreSize": "1Gi"}
+                two.host.put(merged(each, {"status": status}))
+
+    again = copied("again", VOLUME_SNAPSHOTS, "daily")
+    return Workload(
+        "restored",
+        configured(kind, "persistentvolumes", "volumesnapshots", toHost={"volumeSnapshots": {"enabled": True}}),
+        (
+            put(claim("data")),
+            put(snapshot("daily", of="data")),
+            both(drop(kind, "data"), put(again)),
+            put(copied("cloned", PERSISTENT_VOLUME_CLAIMS, "again")),
+            both(drop(snapshots, "daily"), put(claim("data"))),
+            both(put(snapshot("daily", of="data")), drop(kind, "again"), put(again)),
+            both(drop(snapshots, "daily"), put(snapshot("daily", of="again"))),
+            both(drop(kind, "cloned"), drop(snapshots, "daily")),
+        ),
+        given=(lambda two: define(two.virtual, two.host, SAMPLES["volumesnapshots"]),),
+        reactions=(provide, take),
+        shown=is_bound,
     )
 
 

@@ -49,6 +49,7 @@ def workloads() -> Mapping[str, Workload]:
         sieve_kinds.addresses,
         sieve_kinds.classes,
         sieve_kinds.volumes,
+        sieve_kinds.restored,
         sieve_kinds.listed,
         sieve_kinds.listed_services,
         sieve_kinds.published_services,

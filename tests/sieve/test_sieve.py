@@ -100,7 +100,7 @@ def test_a_public_crd_is_taken_away_where_old_lists_are_believed(monkeypatch: py
 
 
 def test_a_pod_is_started_twice_if_only_its_status_shows_that_it_ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    def has_started(pod: object) -> bool:
+    def has_started(pod: object, **options: object) -> bool:
         status = (isinstance(pod, dict) and pod.get("status")) or {}
         return bool(status.get("startTime"))
 

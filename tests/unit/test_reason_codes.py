@@ -2,15 +2,18 @@
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 from sampled import CASES
 
 from syncer.api import reasons
 from syncer.api.reasons import CODES, ReasonCode
+from syncer.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 #: Where a syncer or the engine gives a reason as a text, as its own code has it.
@@ -89,6 +92,25 @@ def _number(code: ReasonCode) -> int:
     """Return the number of the arguments of a code."""
     found = [int(each) for each in re.findall(r"\{(\d+)", code.sentence + code.way_out)]
     return max(found, default=-1) + 1
+
+
+def commands_in(code: ReasonCode) -> list[str]:
+    """Return the command of ours in a way out, with an argument for each place."""
+    found = re.search(r"syncer [a-z].*", code.way_out)
+    if found is None:
+        return []
+    filled = re.sub(r"\{\d\}", "shop/x", found[0])
+    return shlex.split(filled.partition(";")[0])
+
+
+@pytest.mark.parametrize("code", [code for code in CODES.values() if commands_in(code)], ids=lambda code: code.name)
+def test_command_of_a_way_out_can_be_typed(code: ReasonCode) -> None:
+    _, name, *words = commands_in(code)
+    if name == "rbac":  # its name stands in a sentence
+        words = []
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    command.make_context(name, words)
 
 
 @pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.name)

@@ -13,7 +13,9 @@
   "names.translator": "single-namespace",
   "networking.apiServer.service": "",
   "sync.fake.nodes.enabled": true,
+  "sync.fake.nodes.quotas": false,
   "sync.fake.persistentVolumes.enabled": true,
+  "sync.fake.persistentVolumes.nodeAffinity": false,
   "sync.fromHost.configMaps.enabled": false,
   "sync.fromHost.configMaps.mappings.byName": {},
   "sync.fromHost.customResourceDefinitions.allow": ["*"],
@@ -22,6 +24,7 @@
   "sync.fromHost.events.enabled": true,
   "sync.fromHost.ingressClasses.enabled": false,
   "sync.fromHost.nodes.enabled": false,
+  "sync.fromHost.nodes.quotas": false,
   "sync.fromHost.priorityClasses.enabled": false,
   "sync.fromHost.runtimeClasses.enabled": false,
   "sync.fromHost.secrets.enabled": false,
@@ -179,9 +182,15 @@
 - {"side": "virtual", "group": "", "resource": "nodes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
 - {"side": "virtual", "group": "", "resource": "pods", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
 {{- end }}
+{{- if and (get . "sync.fake.nodes.enabled") (get . "sync.fake.nodes.quotas") }}
+- {"side": "host", "group": "", "resource": "resourcequotas", "namespaced": true, "names": [], "verbs": ["get", "watch"]}
+{{- end }}
 {{- if get . "sync.fake.persistentVolumes.enabled" }}
 - {"side": "virtual", "group": "", "resource": "persistentvolumes", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 - {"side": "virtual", "group": "", "resource": "persistentvolumes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
+{{- end }}
+{{- if and (get . "sync.fake.persistentVolumes.enabled") (get . "sync.fake.persistentVolumes.nodeAffinity") }}
+- {"side": "host", "group": "", "resource": "persistentvolumes", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
 {{- end }}
 {{- if get . "sync.fromHost.configMaps.enabled" }}
 - {"side": "virtual", "group": "", "resource": "configmaps", "namespaced": true, "names": [], "verbs": ["delete", "patch"]}
@@ -204,6 +213,9 @@
 - {"side": "virtual", "group": "", "resource": "nodes", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 - {"side": "virtual", "group": "", "resource": "nodes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
 - {"side": "virtual", "group": "", "resource": "pods", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
+{{- end }}
+{{- if and (get . "sync.fromHost.nodes.enabled") (get . "sync.fromHost.nodes.quotas") }}
+- {"side": "host", "group": "", "resource": "resourcequotas", "namespaced": true, "names": [], "verbs": ["get", "watch"]}
 {{- end }}
 {{- if get . "sync.fromHost.priorityClasses.enabled" }}
 - {"side": "host", "group": "scheduling.k8s.io", "resource": "priorityclasses", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}

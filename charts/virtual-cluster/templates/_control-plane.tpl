@@ -99,13 +99,22 @@ audit.yaml: |
 *,-node-lifecycle-controller,-node-ipam-controller,-taint-eviction-controller,-device-taint-eviction-controller,-ttl-controller,-pod-garbage-collector-controller,-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller
 {{- end -}}
 
+{{/* Those that run: with a scheduler of the tenant's, the tenant's taints evict Pods, too. */}}
+{{- define "virtual-cluster.controllers.running" -}}
+{{- $controllers := include "virtual-cluster.controllers" . -}}
+{{- if .Values.scheduler.enabled -}}
+{{- $controllers = replace ",-taint-eviction-controller," "," $controllers -}}
+{{- end -}}
+{{- $controllers -}}
+{{- end -}}
+
 {{- define "virtual-cluster.controllerManager.flags" -}}
 {{- include "virtual-cluster.flags" (dict "user" .Values.controllerManager.extraArgs "own" (dict
   "authentication-kubeconfig" "/pki/controller-manager.conf"
   "authorization-kubeconfig" "/pki/controller-manager.conf"
   "cluster-signing-cert-file" "/pki/ca.crt"
   "cluster-signing-key-file" "/pki/ca.key"
-  "controllers" (include "virtual-cluster.controllers" .)
+  "controllers" (include "virtual-cluster.controllers.running" .)
   "kube-api-burst" 200
   "kube-api-qps" 100
   "kubeconfig" "/pki/controller-manager.conf"
@@ -115,6 +124,17 @@ audit.yaml: |
   "secure-port" 10257
   "service-account-private-key-file" "/pki/sa.key"
   "use-service-account-credentials" true
+)) -}}
+{{- end -}}
+
+{{- define "virtual-cluster.scheduler.flags" -}}
+{{- include "virtual-cluster.flags" (dict "user" .Values.scheduler.extraArgs "own" (dict
+  "authentication-kubeconfig" "/pki/scheduler.conf"
+  "authorization-kubeconfig" "/pki/scheduler.conf"
+  "kubeconfig" "/pki/scheduler.conf"
+  "leader-elect" (gt (int .Values.controlPlane.replicas) 1)
+  "profiling" false
+  "secure-port" 10259
 )) -}}
 {{- end -}}
 
@@ -140,6 +160,9 @@ audit.yaml: |
     "etcd-ca.crt" "apiserver-etcd-client.crt" "apiserver-etcd-client.key" "sa.key" "sa.pub")
   "controller-manager" (list "ca.crt" "ca.key" "sa.key" "controller-manager.conf" "controller-manager.crt" "controller-manager.key")
 -}}
+{{- if .Values.scheduler.enabled -}}
+{{- $_ := set $uses "scheduler" (list "ca.crt" "scheduler.conf" "scheduler.crt" "scheduler.key") -}}
+{{- end -}}
 {{- range $name := keys $uses | sortAlpha }}
 - name: pki-{{ $name }}
   secret:

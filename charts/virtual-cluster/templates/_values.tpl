@@ -46,6 +46,14 @@
 {{- $known = mergeOverwrite $known (dict "sync" (dict "toHost" (dict "networkPolicies" $allowed))) -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.scheduler.enabled -}}
+{{- $placed := dict
+  "toHost" (dict "pods" (dict "scheduler" "virtual"))
+  "fromHost" (dict "nodes" (dict "enabled" true) "storageClasses" (dict "enabled" true))
+  "fake" (dict "persistentVolumes" (dict "nodeAffinity" true))
+-}}
+{{- $known = mergeOverwrite $known (dict "sync" $placed) -}}
+{{- end -}}
 {{- $config := mergeOverwrite $known $user -}}
 {{- if and (or .Values.restore.snapshot (include "virtual-cluster.restored" .)) .Values.restore.hold -}}
 {{- $config = mergeOverwrite $config (dict "patrol" (dict "breaker" (dict "percent" 0 "count" 0))) -}}

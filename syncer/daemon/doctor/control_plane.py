@@ -16,6 +16,7 @@ from syncer.clusters.client import SideClient
 from syncer.daemon.doctor.access import AccessQuestion, may
 from syncer.daemon.doctor.diagnosis import UNREADABLE, Diagnosis, error, ok, unknown
 from syncer.resources.kinds import PODS, SERVICE_ACCOUNTS
+from syncer.resources.pods.config import is_bound_first
 from syncer.rights.rbac import LEASES
 from syncer.translate import times
 
@@ -26,6 +27,9 @@ MOST_PODS = 500
 LEASE_SECONDS = 60.0
 
 _HOME = "kube-system"
+#: The ServiceAccount of the controller that evicts Pods from tainted Nodes, which runs where the
+#: tenant's taints count, and of others that must not.
+_EVICTION = "node-controller"
 _SCHEDULER = "kube-scheduler"
 _CHECK = "controllers of the virtual control plane"
 
@@ -71,7 +75,7 @@ CONTROLLERS = (
     ),
     HostsWork(
         "node-lifecycle-controller",
-        "node-controller",
+        _EVICTION,
         ("nodes", "host-nodes"),
         "it takes Nodes without a heartbeat for dead, and evicts their Pods"
         " (taint-eviction-controller and node-ipam-controller have the same account)",
@@ -85,11 +89,13 @@ async def check_control_plane(
     """Return which of these programs run, or ran, as far as the daemon's rights show it."""
     found: list[Diagnosis] = []
     if "pods" in settings.sections:
-        found.append(await _check_scheduler(virtual, settings.cluster, now))
+        found.append(await _check_scheduler(virtual, settings, now))
     running: list[Diagnosis] = []
     unseen: list[str] = []
     for controller in CONTROLLERS:
         if not any(syncer in settings.sections for syncer in controller.beside):
+            continue
+        if controller.account == _EVICTION and is_bound_first(settings):
             continue
         try:
             has_account = await _has_account(virtual, controller.account)
@@ -142,9 +148,16 @@ async def _has_account(virtual: SideClient, name: str) -> bool | None:
 # -- the scheduler ---------------------------------------------------------------------------------
 
 
-async def _check_scheduler(virtual: SideClient, cluster: str, now: datetime) -> Diagnosis:
-    """Look for a scheduler by its Lease, which needs leader election, and by its traces on Pods."""
+async def _check_scheduler(virtual: SideClient, settings: Settings, now: datetime) -> Diagnosis:
+    """Look for a scheduler by its Lease, which needs leader election, and by its traces on Pods.
+
+    Where Pods are bound in the virtual cluster, one must run, which may be another one.
+    """
+    cluster = settings.cluster
     check = "scheduler of the virtual control plane"
+    if is_bound_first(settings):
+        message = "Pods wait until a scheduler of the virtual cluster has bound them"
+        return ok(cluster, check, message)
     off = "Stop it: the host's scheduler chooses the nodes (k3s: --disable-scheduler)."
     try:
         lease = await _lease(virtual)

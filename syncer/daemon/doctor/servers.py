@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from syncer.api.errors import SyncerError
 from syncer.clusters.client import SideClient
 from syncer.clusters.codec import DecodeError
 from syncer.clusters.connection import first_contact
-from syncer.clusters.discovery import minor_version
+from syncer.clusters.discovery import ServerVersion
 from syncer.daemon.doctor.diagnosis import UNREADABLE, Diagnosis, error, ok, unknown, warning
 from syncer.daemon.start.sides import must_accept
 
@@ -57,23 +56,21 @@ async def check_server(
         return ServerChecks([error(name, check, str(failure), _RECONNECT)], answers=False)
 
     found = [ok(name, check, f"{where} answers, and accepts the credentials")]
-    found.append(await _check_version(cluster, name, version))
+    found.append(_check_version(cluster, name, version))
     found.append(await _check_clock(cluster, name, utcnow))
     return ServerChecks(found, answers=True)
 
 
-async def _check_version(cluster: SideClient, name: str, version: str) -> Diagnosis:
+def _check_version(cluster: SideClient, name: str, version: ServerVersion) -> Diagnosis:
     check = f"version of the {cluster.side} side"
-    minor = 0
-    with suppress(*UNREADABLE):
-        minor = await minor_version(cluster)
-    if not minor:
+    if not version.minor:
         way_out = "Nothing, if everything works: features of later versions are not used."
-        return unknown(name, check, f"it can't be read ({version or 'it is empty'})", way_out)
-    if minor < SUPPORTED_SINCE:
+        text = version.text or "it is empty"
+        return unknown(name, check, f"it can't be read ({text})", way_out)
+    if version.minor < SUPPORTED_SINCE:
         way_out = f"Upgrade it to Kubernetes 1.{SUPPORTED_SINCE} or later."
-        return warning(name, check, f"{version} is older than the daemon is made for", way_out)
-    return ok(name, check, version)
+        return warning(name, check, f"{version.text} is older than the daemon is made for", way_out)
+    return ok(name, check, version.text)
 
 
 async def _check_clock(cluster: SideClient, name: str, utcnow: Callable[[], datetime]) -> Diagnosis:

@@ -215,9 +215,10 @@ class ServedFleet:
 async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
     """Serve a prepared virtual cluster until cancelled, and warn about its settings."""
     pair = served.pair
+    host = served.host_at_start
     async with (
-        beside(warn_of_selectors(pair.host, pair.settings)),
-        beside(warn_of_pod_templates(pair.host, pair.settings, _custom_kinds(pair))),
+        beside(warn_of_selectors(host, pair.settings)),
+        beside(warn_of_pod_templates(host, pair.settings, _custom_kinds(pair))),
         beside(startup.check_certificate(pair, cluster)),
     ):
         await served.serve()

@@ -1,18 +1,19 @@
 """Handlers of the control API, for an operator's commands."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from syncer.api import selectors
+from syncer.api import reasons, selectors
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest
-from syncer.api.reasons import UNREADABLE, RequestState
-from syncer.daemon.pages.explain import explained, find, is_called, waiting_syncers
+from syncer.api.reasons import RequestState
+from syncer.daemon.pages.explain import explained, find, unserved_clusters, waiting_syncers
+from syncer.daemon.pages.kind_names import is_called, plural_of, why_unsynced
 from syncer.daemon.pages.listing import PAGE, STATES, ListPage, ObjectFilter, limit_of, page
-from syncer.daemon.pages.status import IN_STEP, clusters, failed, mapped, syncers
+from syncer.daemon.pages.status import IN_STEP, clusters, failed, lost, mapped, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
@@ -71,22 +72,26 @@ def selection(
         raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {there}")
     names = set[str]()
     for kind in kinds:
-        names |= _syncers(pairs, kind)
+        names |= _syncers(process, pairs, kind)
     return CommandSelection(pairs, frozenset(names), key)
 
 
-def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
+def _syncers(process: Process, pairs: Collection[ClusterPair], kind: str) -> frozenset[str]:
     known = set[str]()
     found = set[str]()
+    word = plural_of(kind)
     for pair in pairs:
         for controller in pair.controllers.values():
             known.add(controller.syncer.name)
-            if not kind or kind.lower() in _names(controller):
+            if not kind or word in _names(controller):
                 found.add(controller.syncer.name)
-    if not found and kind:
-        names = ", ".join(sorted(known))
-        raise Refused(f"nothing that is synced is called {kind!r}; there are {names}")
-    return frozenset(found)
+    if found or not kind:
+        return frozenset(found)
+    for pair in pairs:
+        for name, why in process.served[pair.name].waiting().items():
+            if is_called(name, kind):
+                raise Refused(reasons.SYNCER_WAITS(name, why))
+    raise Refused(why_unsynced(kind, known))
 
 
 def _names(controller: BoundSyncer) -> Iterable[str]:
@@ -152,7 +157,7 @@ def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str
                         "tried": 0,
                         "state": RequestState.PARKED.value,
                         "class": "Unreadable",
-                        "code": UNREADABLE.name,
+                        "code": reasons.UNREADABLE.name,
                         "reason": text,
                         "wayOut": "",
                         "wakes": ["a change of the object"],
@@ -182,7 +187,7 @@ def syncer_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str
             "inStep": one.objects.get(IN_STEP, 0),
             **{state.value: one.objects.get(state, 0) for state in RequestState},
             "collisions": one.collisions,
-            "reason": one.reason or _lost(process, one.cluster),
+            "reason": one.reason or lost(process, one.cluster),
         }
         for one in syncers(process, pairs)
     ]
@@ -199,13 +204,6 @@ def mapped_rows(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str
         controller = pair.controllers.get(row["syncer"])
         row["mapped"] = mapped(pair, controller) if controller is not None else None
     return rows
-
-
-def _lost(process: Process, cluster: str) -> str:
-    """Return why a side of a virtual cluster doesn't answer; ``""`` if both do."""
-    served = process.served.get(cluster)
-    connections = served.connections.values() if served else (process.host_connection,)
-    return "; ".join(str(each.error) for each in connections if each.error)
 
 
 def retry(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
@@ -253,7 +251,7 @@ def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dic
 
 async def explain(process: Process, *, cluster: str, kind: str, key: str) -> list[dict[str, Any]]:
     """Return the explanations of an object, by its name on either side: one for each syncer of the
-    kind that knows it, or those of an object that isn't there.
+    kind that knows it, or those of an object that isn't there, with what can't be looked into.
 
     Raises:
         Refused: No virtual cluster or synced kind has this name.
@@ -263,12 +261,17 @@ async def explain(process: Process, *, cluster: str, kind: str, key: str) -> lis
     waiting = list(waiting_syncers(process, pairs, kind, wanted))
     waits_in = {each["cluster"] for each in waiting}
     begun = [pair for pair in pairs if pair.name not in waits_in]
+    unserved: list[dict[str, Any]] = []
+    if not cluster:
+        unserved = list(unserved_clusters(process, kind, wanted))
     try:
-        names = _syncers(begun, kind)
+        names = _syncers(process, begun, kind)
     except Refused:
-        if not waiting:
+        if begun and not waiting:
             raise
-        return waiting
+        if not waiting and not unserved:
+            raise
+        return [*waiting, *unserved]
     absent: list[tuple[ClusterPair, BoundSyncer, SyncRequest]] = []
     found: list[tuple[ClusterPair, BoundSyncer, SyncRequest]] = []
     for pair in begun:
@@ -283,7 +286,9 @@ async def explain(process: Process, *, cluster: str, kind: str, key: str) -> lis
     for each in found or absent:
         rows.append(await explained(process, *each))
         await asyncio.sleep(0)  # each virtual cluster of a fleet may have a row
-    return [*rows, *waiting]
+    if found:
+        return [*rows, *waiting]
+    return [*rows, *waiting, *unserved]
 
 
 async def listed(process: Process, given: Mapping[str, Any], *, most: int = PAGE) -> ListPage:
@@ -309,7 +314,7 @@ async def listed(process: Process, given: Mapping[str, Any], *, most: int = PAGE
     return await page(process, pairs, syncers, wanted, begin=begin, most=most)
 
 
-def _known_syncers(process: Process, pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
+def _known_syncers(process: Process, pairs: Collection[ClusterPair], kind: str) -> frozenset[str]:
     """Return the syncers of a kind, ``""`` for all, with those that have not begun.
 
     Raises:
@@ -317,11 +322,11 @@ def _known_syncers(process: Process, pairs: Iterable[ClusterPair], kind: str) ->
     """
     waiting = {name for pair in pairs for name in process.served[pair.name].waiting()}
     if not kind:
-        return _syncers(pairs, kind) | waiting
+        return _syncers(process, pairs, kind) | waiting
     named = {name for name in waiting if is_called(name, kind)}
     if named:
         return frozenset(named)
-    return _syncers(pairs, kind)
+    return _syncers(process, pairs, kind)
 
 
 def _selector(text: str) -> Obj | None:

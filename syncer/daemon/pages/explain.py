@@ -10,16 +10,24 @@ from typing import Any
 
 from syncer.api import reasons
 from syncer.api.decision import Write
-from syncer.api.errors import ClusterError, SyncerError
+from syncer.api.errors import SyncerError
 from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Refers
 from syncer.api.paths import EACH, path_steps, path_text
 from syncer.api.reasons import RequestState, StateReason
 from syncer.api.reference_paths import Named
 from syncer.api.texts import shortened
-from syncer.clusters.api_requests import FIELD_MANAGER
-from syncer.clusters.codec import DecodeError
-from syncer.daemon.pages.status import IN_STEP, unread
+from syncer.daemon.pages.kind_names import is_called
+from syncer.daemon.pages.live_objects import (
+    LiveObject,
+    endings,
+    host_events,
+    last_write,
+    live_objects,
+    managers_of,
+    missed_home,
+)
+from syncer.daemon.pages.status import IN_STEP, lost, unlisted, unread
 from syncer.daemon.process import Process
 from syncer.engine.controllers.failure_reasons import failure_reason
 from syncer.engine.controllers.pair import ClusterPair
@@ -28,12 +36,14 @@ from syncer.engine.controllers.retry_policy import RetryAction, retry_for
 from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.reconcile.drift import drifts, other_owner
 from syncer.engine.reconcile.drift import path_text as drift_path
-from syncer.engine.reconcile.managed_fields import writers
 from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.trace import Explained
 from syncer.translate.authority import authority_of
 from syncer.translate.times import written
 
+#: The reasons of an object, besides of one in step, that may be otherwise on a side that isn't read
+#: at present, or that waits for that side.
+_UNSEEN = (reasons.NO_OBJECT, reasons.QUEUED)
 #: Objects that are named as read, and fields of a drift.
 MOST_SHOWN = 50
 #: Names in an object of which the copies are looked for.
@@ -72,12 +82,23 @@ async def explained(
 ) -> dict[str, Any]:
     """Return the state of a request, the reason, and what it was decided from, as JSON."""
     status = status_of(process, pair, controller, request)
+    unanswered = lost(process, pair.name)
+    if status is None or status.reason.code in _UNSEEN:
+        unseen = unanswered or "; ".join(sorted(unlisted(pair, controller)))
+        if unseen:
+            why = reasons.NOT_SEEN(unseen)
+            status = RequestStatus(RequestState.PENDING, why, since=process.clock())
     answer = row(process, controller, request, status)
     answer["lastError"] = _last_error(process, request)
     if not _runs(pair, controller):
         return answer
     found = pair.reconciler.explain(controller, request)
-    managers = await _managers(pair, controller, request)
+    live: list[LiveObject] = []
+    home: list[LiveObject] = []
+    if not unanswered:
+        live = await live_objects(pair, controller, request)
+        home = await missed_home(pair, controller, request)
+    managers = managers_of(live)
     return {
         **answer,
         **_decided(pair, controller, found),
@@ -85,7 +106,10 @@ async def explained(
         "owners": _owners(controller),
         "leftOut": list(found.left_out),
         "frozen": _frozen(pair, request),
-        "lastWrite": _last_write(managers),
+        "notKept": _not_kept(pair, controller, request),
+        "ending": endings([*live, *home]),
+        "hostEvents": await host_events(pair, live),
+        "lastWrite": last_write(managers),
         "managers": managers,
     }
 
@@ -325,6 +349,22 @@ def _frozen(pair: ClusterPair, request: SyncRequest) -> list[dict[str, str]]:
     return [frozen_field(one) for one in frozen if one.request == request]
 
 
+def _not_kept(
+    pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
+) -> list[dict[str, str]]:
+    """Return the fields that an API server has dropped or rewritten."""
+    syncer = controller.syncer
+    host_key = request.host_key or controller.host_key(request.key)
+    found: list[dict[str, str]] = []
+    for ref in (
+        ObjectRef(Side.VIRTUAL, syncer.resource, request.key),
+        ObjectRef(Side.HOST, syncer.host_resource, host_key),
+    ):
+        paths = pair.policies.futile.rewritten(ref)[:MOST_SHOWN]
+        found += [{"object": str(ref), "field": drift_path(path)} for path in paths]
+    return found
+
+
 def frozen_field(one: Frozen) -> dict[str, str]:
     """Return a frozen field as JSON."""
     return {
@@ -333,40 +373,6 @@ def frozen_field(one: Frozen) -> dict[str, str]:
         "until": one.ends,
         "other": one.other,
     }
-
-
-async def _managers(
-    pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
-) -> list[dict[str, Any]]:
-    """Return who wrote the two objects and when, the latest first, ours among them.
-
-    The live objects are read, as the caches don't keep it. One that can't be read has none.
-    """
-    found: list[dict[str, Any]] = []
-    for client, resource, key in _live(pair, controller, request):
-        try:
-            live = await client.get(resource, key)
-        except (ClusterError, DecodeError):
-            continue
-        for manager in writers(live):
-            one = {
-                "side": client.side.value,
-                "manager": manager.name,
-                "time": manager.time,
-                "subresource": manager.subresource,
-                "ours": manager.name == FIELD_MANAGER,
-            }
-            found.append(one)
-    return found
-
-
-def _last_write(managers: Iterable[Mapping[str, Any]]) -> dict[str, str] | None:
-    """Return the side and the time of our latest write, which may be an earlier daemon's."""
-    latest: dict[str, str] | None = None
-    for each in managers:
-        if each["ours"] and (latest is None or each["time"] > latest["time"]):
-            latest = {"side": each["side"], "time": each["time"]}
-    return latest
 
 
 def _last_error(process: Process, request: SyncRequest) -> dict[str, Any] | None:
@@ -382,26 +388,6 @@ def _last_error(process: Process, request: SyncRequest) -> dict[str, Any] | None
     }
 
 
-def _live(
-    pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
-) -> Iterator[tuple[Any, Resource, Key]]:
-    syncer = controller.syncer
-    if controller.has(Side.VIRTUAL, request.key):
-        yield pair.virtual, syncer.resource, request.key
-    host_key = request.host_key or controller.host_key(request.key)
-    if controller.has(Side.HOST, host_key):
-        yield pair.host, syncer.host_resource, host_key
-
-
-def is_called(syncer: str, kind: str) -> bool:
-    """Return True if a syncer that hasn't begun is meant: by its name, or the plural in it.
-
-    That of an entry of ``sync.custom`` is a plural with its group.
-    """
-    name = syncer.lower()
-    return kind.lower() in (name, name.partition(".")[0])
-
-
 def waiting_syncers(
     process: Process, pairs: Iterable[ClusterPair], kind: str, key: Key
 ) -> Iterator[dict[str, Any]]:
@@ -409,14 +395,25 @@ def waiting_syncers(
     for pair in pairs:
         for name, why in process.served[pair.name].waiting().items():
             if is_called(name, kind):
-                reason = reasons.SYNCER_WAITS(name, why)
-                yield {
-                    "cluster": pair.name,
-                    "syncer": name,
-                    "kind": kind,
-                    "key": str(key),
-                    "hostKey": "",
-                    "onVirtual": False,
-                    "onHost": False,
-                    **stated(RequestState.PENDING, reason),
-                }
+                yield _unknown(pair.name, name, kind, key, reasons.SYNCER_WAITS(name, why))
+
+
+def unserved_clusters(process: Process, kind: str, key: Key) -> Iterator[dict[str, Any]]:
+    """Yield the virtual clusters that can't be served, as explanations of an object."""
+    for name, why in process.unserved.clusters.items():
+        if name not in process.served:
+            yield _unknown(name, "", kind, key, reasons.CLUSTER_UNSERVED(name, why.message))
+
+
+def _unknown(cluster: str, syncer: str, kind: str, key: Key, reason: StateReason) -> dict[str, Any]:
+    """Return the explanation of an object of which no side is read yet, as JSON."""
+    return {
+        "cluster": cluster,
+        "syncer": syncer,
+        "kind": kind,
+        "key": str(key),
+        "hostKey": "",
+        "onVirtual": False,
+        "onHost": False,
+        **stated(RequestState.PENDING, reason),
+    }

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from syncer.api import selectors
+from syncer.api import reasons, selectors
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, SyncRequest, labels_of
 from syncer.api.reasons import RequestState
 from syncer.daemon.pages.explain import not_running, row, status_of
-from syncer.daemon.pages.status import IN_STEP
+from syncer.daemon.pages.status import IN_STEP, lost, unlisted
 from syncer.daemon.process import Process
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.verified import VerifiedPairs
@@ -53,7 +53,8 @@ class ListPage:
     items: list[dict[str, Any]]
     #: Where the next page begins; ``""`` if there is none.
     next: str
-    #: On the last page: the reasons of syncers whose objects aren't known, as ``cluster/syncer``.
+    #: On the last page: the reasons of syncers whose objects aren't known, as ``cluster/syncer``,
+    #: and of virtual clusters of which a side doesn't answer, by name.
     unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -117,16 +118,26 @@ async def page(
 def _unlisted(
     process: Process, pairs: Sequence[ClusterPair], syncers: AbstractSet[str]
 ) -> dict[str, str]:
-    """Return why objects of these syncers, and of those that have not begun, aren't known."""
+    """Return why objects of these syncers, and of those that have not begun, aren't known, or as
+    they were; by the name of the virtual cluster alone if a side of it doesn't answer.
+    """
     found: dict[str, str] = {}
     for pair in pairs:
         for name, why in process.served[pair.name].waiting().items():
             if name in syncers:
                 found[f"{pair.name}/{name}"] = why
+        silent = lost(process, pair.name)
+        if silent:
+            found[pair.name] = str(reasons.NOT_SEEN(silent))
         for name in sorted(syncers & pair.controllers.keys()):
             controller = pair.controllers[name]
+            unseen = set[str]()
+            if not silent:
+                unseen = unlisted(pair, controller)
             if not controller.ready:
                 found[f"{pair.name}/{name}"] = str(not_running(pair, controller))
+            elif unseen:
+                found[f"{pair.name}/{name}"] = str(reasons.NOT_SEEN("; ".join(sorted(unseen))))
     return found
 
 

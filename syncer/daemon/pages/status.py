@@ -80,14 +80,28 @@ def _hindered(served: ServedCluster, *, details: bool = True) -> dict[str, str]:
 
 def unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool = True) -> set[str]:
     """Return why a syncer can't read its stores, or objects in them."""
+    reasons = unlisted(pair, controller, details=details)
+    for store in controller.stores:
+        if why := unreadable(store):
+            reasons.add(why)
+    return reasons
+
+
+def unlisted(pair: ClusterPair, controller: BoundSyncer, *, details: bool = True) -> set[str]:
+    """Return why stores of a syncer can't be listed or watched at present."""
     reasons = set[str]()
     for store in controller.stores:
         reflector = pair.reflectors.get(store.store_key)
         if reflector is not None and reflector.error is not None:
             reasons.add(str(reflector.error) if details else type(reflector.error).__name__)
-        if why := unreadable(store):
-            reasons.add(why)
     return reasons
+
+
+def lost(process: Process, cluster: str) -> str:
+    """Return why a side of a virtual cluster doesn't answer; ``""`` if both do."""
+    served = process.served.get(cluster)
+    connections = served.connections.values() if served else (process.host_connection,)
+    return "; ".join(str(each.error) for each in connections if each.error)
 
 
 def _controllers(process: Process) -> Iterator[tuple[ClusterPair, BoundSyncer]]:

@@ -68,7 +68,7 @@ async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool
     await served.connection.reach(START_SECONDS)
     served.wait_for("")
     virtual = pair.virtual.patient()
-    host = pair.host.patient()
+    host = served.host_at_start.patient()
     await must_differ(virtual, host, pair.settings)
     if await _has_waited(served, host, waits=waits):
         await must_differ(virtual, host, pair.settings)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, Resource, key_of, labels_of, uid_of
-from syncer.daemon.uninstall.inventory import Item, Lister
+from syncer.daemon.uninstall.inventory import Item, Lister, is_namespace, owners_of
 from syncer.resources.definitions.versions import custom_resource
 from syncer.resources.endpointslices import MANAGED_BY
 from syncer.resources.kinds import (
@@ -74,9 +74,11 @@ async def _in_namespace(lister: Lister, item: Item, ours: Collection[str]) -> st
 
 
 def _goes_by_itself(resource: Resource, obj: Obj) -> bool:
-    """Return True if an object belongs to another object, or to the namespace as such."""
+    """Return True if an object belongs to another object in the namespace, or is in every one."""
     metadata = obj["metadata"]
-    if metadata.get("ownerReferences") or (str(resource), metadata["name"]) in _ALWAYS:
+    if (str(resource), metadata["name"]) in _ALWAYS:
+        return True
+    if not all(map(is_namespace, owners_of(obj))):
         return True
     if str(resource) == str(SECRETS):
         return bool(obj.get("type") == "kubernetes.io/service-account-token")

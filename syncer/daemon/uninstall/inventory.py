@@ -25,10 +25,12 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
+from syncer.engine.reconcile.calls import fields_before
 from syncer.resources.host_objects import HostObjectSyncer
 from syncer.resources.kinds import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES
 from syncer.resources.metrics_api import OBJECTS as METRICS_OBJECTS
 from syncer.resources.namespaces import GIVEN
+from syncer.resources.pods.eviction import OF_DAEMON_SET, SAFE_TO_EVICT
 from syncer.resources.published_services import PublishedServiceSyncer
 
 #: Number of concurrent lists.
@@ -37,6 +39,9 @@ LISTS = 8
 ATTEMPTS = 3
 #: The longest grace period of a Pod, in seconds. A tenant may give it years.
 GRACE = 60
+#: Annotations by which the host may evict copies of Pods. No other is made in place of one that is
+#: kept, so they are removed with the marks.
+EVICTION = (SAFE_TO_EVICT, OF_DAEMON_SET)
 #: The verbs that a kind must support to be listed.
 _VERBS = frozenset({"list", "delete"})
 #: Raised by what reads an object that isn't one: a tenant's API server may answer anything.
@@ -58,6 +63,8 @@ class Item:
     annotations: tuple[str, ...] = ()
     #: The grace period to delete it with, in seconds; None for its own.
     grace: int | None = None
+    #: True if the host namespace is its controller.
+    is_controlled: bool = False
 
     def __str__(self) -> str:
         return f"{self.side} {self.resource.kind} {self.key}"
@@ -169,6 +176,11 @@ class Recognition:
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
         """Return the item of an object."""
+        annotations = list(filter(self.marks.is_mark, annotations_of(obj)))
+        is_copied_pod = side is Side.HOST and str(resource) == str(PODS)
+        if is_copied_pod:
+            noted = fields_before(obj, self.marks).get("metadata", {}).get("annotations", {})
+            annotations += [name for name in EVICTION if name in noted]
         return Item(
             side,
             resource,
@@ -176,9 +188,21 @@ class Recognition:
             uid_of(obj),
             obj["metadata"].get("resourceVersion", ""),
             tuple(filter(self.marks.is_mark, labels_of(obj))),
-            tuple(filter(self.marks.is_mark, annotations_of(obj))),
+            tuple(annotations),
             bounded_grace(resource, obj),
+            is_copied_pod and any(map(is_namespace, owners_of(obj))),
         )
+
+
+def owners_of(obj: Obj) -> Sequence[Obj]:
+    """Return the owner references of an object."""
+    return obj["metadata"].get("ownerReferences") or ()
+
+
+def is_namespace(owner: Obj) -> bool:
+    """Return True if an owner reference is to a Namespace."""
+    kind = (owner.get("apiVersion"), owner.get("kind"))
+    return kind == (NAMESPACES.api_version, NAMESPACES.kind)
 
 
 def bounded_grace(resource: Resource, obj: Obj) -> int | None:

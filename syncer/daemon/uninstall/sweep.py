@@ -22,7 +22,14 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Obj, Side, uid_of
 from syncer.daemon.uninstall.containers import CONTAINERS, others_in
-from syncer.daemon.uninstall.inventory import GRACE, Item, Lister, bounded_grace
+from syncer.daemon.uninstall.inventory import (
+    GRACE,
+    Item,
+    Lister,
+    bounded_grace,
+    is_namespace,
+    owners_of,
+)
 from syncer.engine.reconcile.calls import needed
 from syncer.resources.kinds import NODES, PERSISTENT_VOLUMES, PODS, SERVICES
 from syncer.resources.service_addresses import Note, is_being_changed, undo
@@ -186,17 +193,19 @@ class Sweep:
         labels: Iterable[str] = (),
         annotations: Iterable[str] = (),
     ) -> None:
-        """Remove marks from this very object."""
+        """Remove marks from this very object, and the host namespace as its controller."""
+        cluster = self._lister.clusters[item.side]
         metadata: dict[str, Any] = {"uid": item.uid, "annotations": dict.fromkeys(annotations)}
         if names := dict.fromkeys(labels):
             metadata["labels"] = names
 
         async def send(live: Obj | None) -> None:
-            await self._lister.clusters[item.side].patch(
-                item.resource,
-                item.key,
-                {"metadata": metadata},
-            )
+            if item.is_controlled:
+                found = live or await cluster.get(item.resource, item.key)
+                left = [owner for owner in owners_of(found) if not is_namespace(owner)]
+                metadata["ownerReferences"] = left
+                metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
+            await cluster.patch(item.resource, item.key, {"metadata": metadata})
 
         await self._insist(item, send)
 

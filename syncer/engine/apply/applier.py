@@ -7,6 +7,7 @@ from typing import Protocol
 from syncer.api.decision import Precondition, Verb, Warned, Write
 from syncer.api.errors import (
     AlreadyExists,
+    ClusterError,
     Conflict,
     Denied,
     Forbidden,
@@ -23,6 +24,7 @@ from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
 from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
+from syncer.engine.apply.namespace_owners import NamespaceOwners
 from syncer.engine.apply.preconditions import (
     Claim,
     gone_with_its_namespace,
@@ -95,6 +97,7 @@ class Applier:
     host: SideClient
     informers: Informers
     homes: HostNamespaces
+    owners: NamespaceOwners
     claim: Claim = field(default_factory=Claim)
 
     async def apply(self, plan: Plan, recorder: WriteRecorder) -> set[Side]:
@@ -246,6 +249,8 @@ class Applier:
         if write.tokens:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
+        if write.controlled_by_namespace and call.kind is Operation.CREATE:
+            call = Call(call.kind, await self.owners.with_controller(call.body))
         body = call.body
         store = controller.store_of(planned.ref)
         with store.writing(key) as writing:
@@ -254,7 +259,11 @@ class Applier:
                     await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
-                        reply = await cluster.create(resource, body, key=key, body=call.take())
+                        try:
+                            reply = await cluster.create(resource, body, key=key, body=call.take())
+                        except ClusterError:
+                            self.owners.forget(key.namespace)
+                            raise
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:

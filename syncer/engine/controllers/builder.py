@@ -15,6 +15,7 @@ from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
+from syncer.engine.apply.namespace_owners import NamespaceOwners
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.reference_requests import ReferenceRequests
 from syncer.engine.reconcile.controller import BoundSyncer, View, safely
@@ -118,6 +119,7 @@ def build_pair(
         host=host,
         informers=informers,
         homes=host_namespaces,
+        owners=NamespaceOwners(host, host_namespaces, clock),
     )
     pair = ClusterPair(
         settings,
@@ -253,9 +255,8 @@ def _selection(settings: Settings, source: Source, part: SourcePart | None) -> W
     selector = ",".join(selectors)
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
         return WatchedSelection(None, selector)
-    if part is not None:
-        return WatchedSelection((part.namespace,), selector)
-    return WatchedSelection(settings.names.host_namespaces(), selector)
+    namespaces = settings.names.host_namespaces() if part is None else (part.namespace,)
+    return WatchedSelection(namespaces, selector, source.about_copies)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:

@@ -3,7 +3,14 @@
 from functools import lru_cache
 
 from syncer.api.errors import ClusterError, Refused
-from syncer.api.reasons import CODES, SYNCER_RAISED, ReasonCode, RequestState, StateReason
+from syncer.api.reasons import (
+    CODES,
+    SYNCER_RAISED,
+    UNEXPECTED_ANSWER,
+    ReasonCode,
+    RequestState,
+    StateReason,
+)
 from syncer.remembered import REMEMBERED
 
 
@@ -21,6 +28,7 @@ def failure_reason(error: Exception, message: str) -> StateReason:
             code = CODES.get(parent.__name__)
             if code is not None:
                 return code(message)
+        return UNEXPECTED_ANSWER(message)
     return SYNCER_RAISED(message)
 
 

@@ -169,6 +169,8 @@ class Lifecycle:
         #: The group of the reflectors' tasks, while they run.
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[StoreKey, asyncio.Task[None]] = {}
+        #: Set once all copies and originals are known that can be.
+        self._copies_known = asyncio.Event()
         #: Notifies many objects of a change in steps.
         self._notifying: asyncio.Task[None] | None = None
         #: Why the ``init`` of a syncer failed last, by its name.
@@ -204,7 +206,7 @@ class Lifecycle:
             if name not in controllers:
                 has_joined = await self._join(syncer, config)
                 has_changed = has_changed or has_joined
-        self._run_reflectors()
+        self._run_reflectors(self.pair.informers)
         self._doubt(asyncio.get_running_loop().time())
         return has_changed
 
@@ -212,7 +214,12 @@ class Lifecycle:
         """Run the reflectors, also those of later syncers, in this group."""
         self._tasks = tasks
         self._notifying = tasks.create_task(self.pair.fan_out.run())
-        self._run_reflectors()
+        self._run_reflectors(self.pair.informers)
+
+    def filled(self) -> None:
+        """Handle a store that was filled or given up."""
+        if not self._copies_known.is_set() and self._knows_copies():
+            self._copies_known.set()
 
     def stop(self) -> None:
         """Stop the reflectors."""
@@ -267,16 +274,17 @@ class Lifecycle:
             except Exception as error:  # noqa: BLE001 — it is logged, with its traceback
                 self._init_failed(syncer.name, error)
                 return False
-        join(self.pair, syncer, config)
+        joined = join(self.pair, syncer, config)
         # Before the first await: a store is unfilled while its selection grows.
-        self._run_reflectors()
+        self._run_reflectors((*joined.stores, *joined.extras))
         for controller in self.pair.controllers.values():
             if controller.ready:
                 # Its decisions without the optional stores that aren't filled now are made again.
                 unfilled = {store for store in self.pair.extras(controller) if not store.synced}
                 controller.missed |= unfilled
-        for store in list(self.pair.informers):
-            await store.newcomers.catch_up()
+        for store in self.pair.informers:
+            if store.newcomers:
+                await store.newcomers.catch_up()
 
         # Objects that refer to the syncer's resources may have waited for it.
         resources = set(resources_of(syncer))
@@ -302,9 +310,9 @@ class Lifecycle:
         else:
             log.error("a syncer can't start", **keys, exc_info=error)
 
-    def _run_reflectors(self) -> None:
-        """Run a reflector for each store, with the selection that it needs now."""
-        for store in self.pair.informers:
+    def _run_reflectors(self, stores: Iterable[SideInformer]) -> None:
+        """Run a reflector for each of these stores, with the selection that it needs now."""
+        for store in stores:
             store_key = store.store_key
             selection = self.pair.informers.selection(store)
             known = self.pair.reflectors.get(store_key)
@@ -313,19 +321,39 @@ class Lifecycle:
                 known is not None
                 and known.namespace == selection.namespace
                 and known.selector == selection.selector
+                and known.about_copies == selection.about_copies
             )
             if known and selects_the_same:
                 if isinstance(known.error, NotFound):
                     known.hurry()
             else:
-                if known and not selection.is_within(known.namespace, known.selector):
+                if known and not selection.is_within(
+                    known.namespace, known.selector, about_copies=known.about_copies
+                ):
                     # Objects that the store lacks so far must not count as deleted.
                     store.synced = False
                 before = self._end(store_key)
                 self.pair.reflectors[store_key] = self._reflector(store, selection)
             if self._tasks and store_key not in self._running:
                 reflector = self.pair.reflectors[store_key]
-                self._running[store_key] = self._tasks.create_task(_run(reflector, before))
+                task = self._tasks.create_task(self._run(reflector, before))
+                self._running[store_key] = task
+
+    async def _run(self, reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
+        """Run a reflector after the former one of its store has ended.
+
+        One that keeps only the Events about copies begins once the copies are known.
+        """
+        if before:
+            await asyncio.wait({before})
+        if reflector.about_copies:
+            await self._copies_known.wait()
+        await reflector.run()
+
+    def _knows_copies(self) -> bool:
+        """Return True if all copies and originals are known that can be."""
+        copies = self.pair.reconciler.view.copies()
+        return all(store.synced or self.pair.given_up(store) for store in copies)
 
     def _reflector(self, store: SideInformer, selection: WatchedSelection) -> Reflector:
         """Return a new reflector of a store.
@@ -334,6 +362,7 @@ class Lifecycle:
         """
         if store.side is Side.HOST:
             settings = self.pair.settings
+            is_wanted = self.pair.reconciler.view.has_copy if selection.about_copies else None
             return self._watches.reflector(
                 store,
                 self._listener,
@@ -342,6 +371,7 @@ class Lifecycle:
                 selector=selection.selector,
                 fields=store.part.fields if store.part is not None else "",
                 rng=self._rng,
+                is_wanted=is_wanted,
             )
         return Reflector(
             self.pair.virtual,
@@ -364,22 +394,12 @@ class Lifecycle:
         return task
 
 
-async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
-    """Run a reflector after the previous one of the same store has ended."""
-    if before:
-        await asyncio.wait({before})
-    await reflector.run()
-
-
 #: Seconds between discoveries while a syncer waits for its resource: the first delay, doubled up to
 #: the last.
 FIRST_LOOK = 0.25
 LAST_LOOK = 30.0
 #: Minimum seconds between discoveries, so that many changes cause a single one.
 LOOK_PAUSE = 0.25
-#: Age in seconds up to which virtual clusters that begin at the same time share a discovery of the
-#: host.
-SHARED_SECONDS = 1.0
 
 
 class DiscoveryLoop:

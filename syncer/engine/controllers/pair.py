@@ -149,19 +149,8 @@ class ClusterPair:
     def ask_all(self, controller: BoundSyncer) -> None:
         """Queue every key of a syncer: virtual objects, objects to fake, and orphans.
 
-        Many orphans are queued in steps, as they are read.
+        Many keys are queued in steps.
         """
-        if not self._is_here(controller):
-            return
-        expected: set[Key] = set()
-        for _ in self._asked_by_virtual(controller, expected):
-            pass
-        orphans = self._orphans(controller, expected)
-        change = ("orphans", controller.name)
-        self.fan_out.notify(change, len(orphans), partial(self._asked_by_host, controller, orphans))
-
-    def _ask_in_steps(self, controller: BoundSyncer) -> None:
-        """Like :meth:`ask_all`, but many keys of any sort are queued in steps."""
 
         def steps() -> Iterator[None]:
             if self._is_here(controller):
@@ -256,12 +245,27 @@ class ClusterPair:
 
         They are unfilled, or not indexed yet.
         """
-        for store in controller.stores:
-            if not store.synced or store.newcomers:
+        for store in (*controller.stores, *self.extras(controller)):
+            if self._is_lacked(controller, store):
                 yield store
-        for store in self.extras(controller):
-            if not self.given_up(store) and (not store.synced or store.newcomers):
-                yield store
+
+    def is_complete(self, controller: BoundSyncer, *, since: SideInformer | None) -> bool:
+        """Return True if a syncer need not wait for a store.
+
+        ``since`` is the only store that has changed since the last look, None if others may have:
+        a syncer still waits then for the one that it waited for.
+        """
+        awaited = controller.awaited
+        if since is not None and awaited is not None and self._is_lacked(controller, awaited):
+            return False
+        controller.awaited = next(self.lacks(controller), None)
+        return controller.awaited is None
+
+    def _is_lacked(self, controller: BoundSyncer, store: SideInformer) -> bool:
+        """Return True if a syncer must wait for a store that it reads."""
+        if store.synced and not store.newcomers:
+            return False
+        return store in controller.stores or not self.given_up(store)
 
     def begin(self, controller: BoundSyncer) -> None:
         """Queue everything of a syncer, now that its stores are filled or given up."""
@@ -322,7 +326,7 @@ class ClusterPair:
             if not controller.ready:
                 continue
             if namespace is None:
-                self._ask_in_steps(controller)
+                self.ask_all(controller)
             elif controller.direction.by_virtual:
                 self._paused.setdefault(controller.name, set()).add(namespace or "")
                 most = len(self.informers.keys(Side.VIRTUAL, controller.syncer.resource))
@@ -345,7 +349,7 @@ class ClusterPair:
         self.policies.breaker.recount()
         controller = self.controllers.get(syncer)
         if controller and controller.ready:
-            self._ask_in_steps(controller)
+            self.ask_all(controller)
         self.paused_or_not()
 
 

@@ -3,23 +3,21 @@
 Host names in them are replaced later.
 """
 
-import re
-
 from syncer.api.errors import (
     Forbidden,
     Invalid,
+    NamespaceTerminating,
     NotConnected,
     Refused,
     SyncerError,
     TooMany,
     Unauthorized,
     Unreachable,
+    WebhookFailed,
 )
 from syncer.api.objects import Side
 
-#: The messages of an API server about a webhook without an answer, and about annotations over
-#: 256 KiB.
-_WEBHOOK = re.compile(r'failed calling webhook "([^"]{1,253})"')
+#: The message of an API server about annotations over 256 KiB.
 _LONG_ANNOTATIONS = "metadata.annotations: Too long"
 
 
@@ -37,12 +35,14 @@ def for_tenant(error: Exception, message: str) -> str:
         case Unauthorized():
             why = f"the {error.side} cluster rejects the syncer's credentials"
             return f"{why}; its operator has to renew them"
-        case Unreachable(side=Side.VIRTUAL) if webhook := _WEBHOOK.search(message):
+        case WebhookFailed(side=Side.VIRTUAL):
             why = (
-                f"the webhook {webhook[1]} of this cluster does not answer,"
+                f"the webhook {error.webhook} of this cluster does not answer,"
                 " and its failurePolicy requires an answer"
             )
             return f"{why}: repair the webhook, or remove its configuration; retrying"
+        case NamespaceTerminating(side=Side.HOST):
+            return "the namespace of its copy on the host is being deleted; retrying"
         case Unreachable() | NotConnected() | TooMany():
             return f"the {error.side} cluster accepts no requests at the moment; retrying"
         case Invalid(side=Side.HOST) if _LONG_ANNOTATIONS in message:

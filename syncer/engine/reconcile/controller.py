@@ -17,6 +17,7 @@ from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Mirror, Syncer
 from syncer.cache.entry import Entry
+from syncer.clusters.codec import InvolvedObject
 from syncer.directions import Direction, resources_of
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.engine.stores.informers import Informers, SideInformer
@@ -379,6 +380,16 @@ class View:
         """
         return Reads(self.informers, self.references, self.controllers, known, self.minor)
 
+    def has_copy(self, about: InvolvedObject) -> bool:
+        """Return True if an Event of the host is about a copy, or about one to come or gone."""
+        for controller in self.controllers.values():
+            resource = controller.syncer.host_resource
+            if resource.kind != about.kind or resource.group != about.group:
+                continue
+            if controller.direction.makes_copies and controller.is_or_was_copied(about):
+                return True
+        return False
+
     def copies(self) -> list[SideInformer]:
         """Return the stores of copies and of their originals."""
         stores: list[SideInformer] = []
@@ -408,6 +419,8 @@ class BoundSyncer:
     extras: tuple[SideInformer, ...] = ()
     #: True once all its stores are filled; before that nothing is decided.
     ready: bool = False
+    #: The first store that it waited for when that was last looked at; None if it waits for none.
+    awaited: SideInformer | None = None
     #: The extras that were unavailable when it began.
     missed: set[SideInformer] = field(default_factory=set)
     #: By side: paths of a write below which the other side keeps no fields of its own.
@@ -568,6 +581,23 @@ class BoundSyncer:
     def may_have_copy(self, virtual: Obj) -> bool:
         """Return the result of the predicate; True if it raises, or if there is none."""
         return self.predicate is None or self.predicate(virtual) != [False]
+
+    def is_or_was_copied(self, about: InvolvedObject) -> bool:
+        """Return True if an object of the host is a copy; if it isn't there, by its name.
+
+        Also if the name translator raises: this is asked in the task that reads for all clusters.
+        """
+        store = self.host_at(about.key)
+        entry = None if store is None else store.entry(about.key)
+        if entry is not None:
+            return not about.uid or entry.uid == about.uid
+        if store is not None and store.is_writing(about.key):
+            return True  # Events may arrive before the response to its creation
+        try:
+            virtual = self.settings.names.to_virtual(self.syncer.host_resource, about.key)
+        except Exception:  # noqa: BLE001 — the syncer of Events reports it
+            return True
+        return virtual is not None and self.has(Side.VIRTUAL, virtual)
 
     def own_stores(self) -> list[SideInformer]:
         """Return the stores of the syncer's objects."""

@@ -55,10 +55,14 @@ def store_of(reflector: Reflector) -> SideInformer:
 
 
 class WatchedSelection(NamedTuple):
-    """The watched part of a collection: these namespaces (None: all), with these labels."""
+    """The watched part of a collection: these namespaces (None: all), with these labels.
+
+    With ``about_copies`` only the Events about copies of the virtual cluster's objects.
+    """
 
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
+    about_copies: bool = False
 
     def with_(self, other: "WatchedSelection") -> "WatchedSelection":
         """Return a selection that contains both."""
@@ -66,13 +70,15 @@ class WatchedSelection(NamedTuple):
         if self.namespaces is not None and other.namespaces is not None:
             namespaces = tuple(dict.fromkeys((*self.namespaces, *other.namespaces)))
         selector = self.selector if self.selector == other.selector else ""
-        return WatchedSelection(namespaces, selector)
+        return WatchedSelection(namespaces, selector, self.about_copies and other.about_copies)
 
-    def is_within(self, namespace: str, selector: str) -> bool:
+    def is_within(self, namespace: str, selector: str, *, about_copies: bool) -> bool:
         """Return True if a watch of this namespace and label selector contains the selection.
 
         ``""`` stands for all namespaces, or no selector.
         """
+        if about_copies and not self.about_copies:
+            return False
         return namespace in ("", self.namespace) and selector in ("", self.selector)
 
     @property

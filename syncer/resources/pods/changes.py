@@ -5,17 +5,18 @@ list. So lists are built from the host's own, and a field is only set if it has 
 https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from syncer.api import Obj, Pair
 from syncer.resources.pods import tolerations
 from syncer.resources.pods.record import PodRecord
 
 
-def spec_changes(pair: Pair, sent: PodRecord) -> Obj:
+def spec_changes(pair: Pair, sent: PodRecord, enforced_taints: Iterable[str] = ()) -> Obj:
     """Return the fields of the host pod's spec to change, with their new values; usually none.
 
-    Of its containers, only those change that were sent.
+    Of its containers, only those change that were sent, and no toleration of an enforced taint,
+    by patterns of their keys, is added.
 
     Raises:
         TooLarge: The Pod has too many tolerations.
@@ -36,8 +37,10 @@ def spec_changes(pair: Pair, sent: PodRecord) -> Obj:
 
     mine = tolerations.own(wanted)
     theirs = actual.get("tolerations") or []
-    if mine != theirs and (merged := tolerations.merged(mine, theirs)):
-        changes["tolerations"] = merged
+    if mine != theirs:
+        mine = tolerations.allowed(mine, enforced_taints)
+        if merged := tolerations.merged(mine, theirs):
+            changes["tolerations"] = merged
     return changes
 
 

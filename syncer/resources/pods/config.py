@@ -6,9 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from syncer.api import Config, Duration, OptionType, Section, Subdomain
-from syncer.resources.namespace_values import NodeLabels
+from syncer.api import Config, Duration, OptionType, Section, Settings, Subdomain
+from syncer.resources.namespace_values import NodeLabels, TaintPattern
 from syncer.resources.pods.security import SecurityLevel
+
+#: Which Pods may be evicted from a node of the host.
+Evictable = Literal["controlled", "all", "none"]
 
 #: The fields of a Volume, and those of a projected volume's source
 #: (Kubernetes 1.36, API reference, "Volume").
@@ -96,6 +99,23 @@ class PodConfig(Config):
     allow_node_name: bool = False
     """Whether a Pod may be created with a `nodeName`, past the host's scheduler and its taints."""
 
+    scheduler: Literal["host", "virtual"] = "host"
+    """Which cluster's scheduler chooses the node of a Pod.
+
+    `virtual`: one that runs in the virtual cluster, by the labels, taints and resources that Nodes
+    have there. A Pod goes to the host once it is bound to a Node that the host shows, whoever has
+    bound it, and the host's scheduler puts its copy on that node or on none. It takes
+    `sync.fromHost.nodes`, and `sync.fromHost.storageClasses` unless claims aren't synced.
+    """
+
+    enforced_taints: tuple[TaintPattern, ...] = ()
+    """Keys of taints of the host's nodes that no Pod may tolerate unless `tolerations` below says
+    so; `*` stands for any characters and `?` for a single one.
+
+    A Pod's tolerations of such taints stay behind. With any key here, one of all taints becomes
+    tolerations of those by which Kubernetes itself shows the state of a node.
+    """
+
     node_selector: NodeLabels = Field(default={})
     """Labels that a Pod's node must have, besides those of its own `nodeSelector`, which can't
     override them.
@@ -115,6 +135,15 @@ class PodConfig(Config):
     virtual Pod stays as it is.
     """
 
+    evictable: Evictable = "controlled"
+    """The Pods that `kubectl drain` of a host node evicts without `--force`, and that the Cluster
+    Autoscaler evicts to remove a host node.
+
+    `controlled`: those that have a controller in the virtual cluster, as it makes others. `all`:
+    also those without one, which are gone then. `none`: none. For `kubectl drain`, a change
+    concerns Pods that are created later.
+    """
+
     check_selectors: bool = False
     """Whether selectors of the host's own NetworkPolicies, PodDisruptionBudgets and workloads in
     the host namespace are checked at start, besides those of Services.
@@ -122,6 +151,17 @@ class PodConfig(Config):
     A warning in the log names each that a tenant's Pod can be selected by, because it selects by no
     label below `vsyncer.dev/`. It needs the right to list these kinds there.
     """
+
+    @property
+    def is_bound_first(self) -> bool:
+        """True if a Pod is bound in the virtual cluster before it has a copy."""
+        return self.scheduler == "virtual"
+
+
+def is_bound_first(settings: Settings) -> bool:
+    """Return True if Pods are bound in the virtual cluster, by a scheduler of the tenant's."""
+    pods = settings.section("pods", PodConfig)
+    return pods is not None and pods.is_bound_first
 
 
 class PodTokenConfig(Config):

@@ -16,8 +16,9 @@ from syncer.translate import times
 #: The condition of a Pod that ends by no fault of its own, and PodGC's reason for it.
 DISRUPTED = "DisruptionTarget"
 BY_POD_GC = "DeletionByPodGC"
-#: The message for the tenant about a Pod that the host has lost.
+#: The messages for the tenant about a Pod that the host has lost, and about one whose node it has.
 LOST = "its copy on the host was deleted, though this Pod was not"
+NODE_GONE = "it was bound to a Node that isn't there, and had not started"
 
 #: The state of a container that nothing is known of, as a kubelet sets it.
 _UNKNOWN = {
@@ -33,13 +34,14 @@ _NETWORK = "PodReadyToStartContainers"
 _OF_THE_RUNNING = ("PodResizePending", "PodResizeInProgress")
 
 
-def failed_status(virtual: Obj, now: datetime, *, is_disrupted: bool) -> Obj:
+def failed_status(virtual: Obj, now: datetime, *, is_disrupted: bool, message: str = LOST) -> Obj:
     """Return the status of a virtual Pod as failed, without changing the Pod.
 
     Args:
         virtual: The virtual Pod, whose phase is not terminal.
         now: The time of the transition.
         is_disrupted: True if the Pod isn't being deleted in the virtual cluster.
+        message: Why it ends then.
     """
     before = virtual.get("status") or {}
     generation = virtual["metadata"].get("generation")
@@ -55,7 +57,7 @@ def failed_status(virtual: Obj, now: datetime, *, is_disrupted: bool) -> Obj:
     if conditions.is_true(_NETWORK):
         conditions.set(_NETWORK, "False")
     if is_disrupted and not conditions.is_true(DISRUPTED):
-        conditions.set(DISRUPTED, "True", reason=BY_POD_GC, message=LOST)
+        conditions.set(DISRUPTED, "True", reason=BY_POD_GC, message=message)
     status["conditions"] = conditions.listed()
 
     if "containerStatuses" in before and _has_initialized(virtual):

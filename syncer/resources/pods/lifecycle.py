@@ -14,6 +14,7 @@ from syncer.api import (
     skip,
 )
 from syncer.resources.kinds import NODES
+from syncer.resources.pods.config import is_bound_first
 from syncer.resources.pods.ended import LOST, failed_status
 
 #: The kubelet's annotation on a mirror Pod, which represents a manifest on a node's disk.
@@ -27,16 +28,17 @@ def is_finished(pod: Obj) -> bool:
     return (pod.get("status") or {}).get("phase") in _FINISHED
 
 
-def has_started(pod: Obj) -> bool:
+def has_started(pod: Obj, *, bound_first: bool = False) -> bool:
     """Return True if a kubelet may have started the Pod; then it is never started again elsewhere.
 
-    A Pod that was bound to a node may have run there even if no status says so. A Pod created with
-    a node's name lacks the condition that a binding sets.
+    A Pod that was bound to a node may have run there even if no status says so, unless it is bound
+    before it has a copy (``bound_first``). A Pod created with a node's name lacks the condition
+    that a binding sets.
     """
     status = pod.get("status") or {}
     if status.get("startTime") or status.get("phase", "Pending") in ("Running", "Unknown"):
         return True
-    if not (pod.get("spec") or {}).get("nodeName"):
+    if bound_first or not (pod.get("spec") or {}).get("nodeName"):
         return False
     conditions = status.get("conditions") or ()
     bound = [one.get("status") for one in conditions if one.get("type") == "PodScheduled"]
@@ -79,7 +81,7 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
         return skip(reasons.OWN_NODE())
     if is_deleting(virtual):
         return _end(ctx, virtual)
-    if has_started(virtual):
+    if has_started(virtual, bound_first=is_bound_first(ctx.settings)):
         why = "it had started and is no longer on the host"
         why = f"{why}; a Pod that has started is never started again"
         final = _final_status(ctx, virtual, is_disrupted=True)

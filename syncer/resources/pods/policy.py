@@ -1,7 +1,7 @@
 """The operator's policy for Pods: the requests that a Pod may make of the host, and its defaults.
 
 It applies when the host pod is created. Of these fields, only ephemeral containers and tolerations
-can be added later: the former are checked then, of the latter the tenant may have any.
+can be added later: the former are checked then, the latter are without those of enforced taints.
 """
 
 import math
@@ -106,7 +106,8 @@ def _given(config: PodConfig, spec: Obj, node_labels: Mapping[str, str]) -> Obj:
         }
     # Also checks their number, whether or not the operator gives any.
     own = tolerations.own(spec)
-    if config.tolerations:
+    if config.tolerations or config.enforced_taints:
+        own = tolerations.allowed(own, config.enforced_taints)
         ours = [one.model_dump(by_alias=True, exclude_defaults=True) for one in config.tolerations]
         fields["tolerations"] = [*own, *tolerations.missing(ours, own)]
     if config.runtime_class_name:

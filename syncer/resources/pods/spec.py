@@ -4,7 +4,19 @@ from typing import Any
 
 from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
-from syncer.resources.pods import classes, dns, fields, isolation, record, scheduling, volumes
+from syncer.resources.pods import (
+    classes,
+    dns,
+    eviction,
+    fields,
+    isolation,
+    placement,
+    record,
+    scheduling,
+    tolerations,
+    volumes,
+)
+from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.env import with_env
 from syncer.resources.pods.references import PATHS
 from syncer.resources.pods.resizing import RESOURCES, resources_digest
@@ -52,7 +64,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 HTTPS = 443
 
 
-def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
+def host_pod(ctx: Context[PodConfig], virtual: Obj, variables: list[Obj]) -> Obj:
     """Return the pod to create on the host; each container gets the environment variables.
 
     Raises:
@@ -65,14 +77,19 @@ def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
     return host
 
 
-def fields_left_out(virtual: Obj, copy: Obj) -> list[str]:
+def fields_left_out(ctx: Context[PodConfig], virtual: Obj, copy: Obj) -> list[str]:
     """Return the paths of a Pod's fields that the copy lacks.
 
     They weren't sent, or the host dropped them.
     """
     own = virtual["spec"]
     there = copy["spec"]
-    found = [f"spec.{name}" for name in _lacking(own, there) if name not in _UNREPORTED]
+    unreported = _UNREPORTED
+    if ctx.config.is_bound_first:
+        unreported = _UNREPORTED | placement.DECIDED
+    found = [f"spec.{name}" for name in _lacking(own, there) if name not in unreported]
+    if ctx.config.enforced_taints:
+        found.extend(tolerations.left_out(tolerations.own(own), ctx.config.enforced_taints))
     for part in ("containers", "initContainers"):
         copies = {container["name"]: container for container in there.get(part) or ()}
         for container in own.get(part) or ():
@@ -90,23 +107,29 @@ def _lacking(wanted: Obj, there: Obj) -> list[str]:
     return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
 
 
-def metadata(ctx: Context, virtual: Obj, sent: record.PodRecord) -> Obj:
+def metadata(ctx: Context[PodConfig], virtual: Obj, sent: record.PodRecord) -> Obj:
     """Return the host pod without a spec.
 
     It has a name, labels and annotations, the marks, the record of what was sent, and the
-    values for the downward API.
+    values for the downward API. Where a tenant's own annotations for the Cluster Autoscaler may
+    cross, they prevail.
     """
     host = ctx.host_copy(virtual)
     host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
-    annotations = host["metadata"]["annotations"]
+    annotations = eviction.annotations(ctx.config, virtual) | host["metadata"]["annotations"]
+    host["metadata"]["annotations"] = annotations
     annotations |= fields.annotations(ctx, virtual)
     annotations[record.mark(ctx.marks)] = sent.written()
+    if ctx.config.is_bound_first:
+        annotations |= placement.annotations(ctx, virtual)
     return host
 
 
-def _spec(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
+def _spec(ctx: Context[PodConfig], virtual: Obj, variables: list[Obj]) -> Obj:
     """Return the spec of the host pod."""
     given = {name: value for name, value in virtual["spec"].items() if name not in DROPPED}
+    if ctx.config.is_bound_first:
+        given = placement.pinned(ctx, given)
     # The result is our own dictionary, or a changed copy of it: it may be written to.
     spec: Obj = PATHS.to_host(ctx, virtual, {"spec": given})["spec"]
     spec["enableServiceLinks"] = False
@@ -132,7 +155,10 @@ def _identify(ctx: Context, virtual: Obj, spec: Obj) -> None:
 
 
 def _narrow_scheduling(ctx: Context, virtual: Obj, spec: Obj) -> None:
-    """Narrow the Pod's affinity and spread constraints to the tenant's Pods."""
+    """Narrow the Pod's affinity and spread constraints to the tenant's Pods.
+
+    A Pod that a scheduler of the virtual cluster has placed has neither; its pin is no such term.
+    """
     if given := spec.get("affinity"):
         spec["affinity"] = scheduling.affinity(ctx, virtual, given)
     if constraints := spec.get("topologySpreadConstraints"):

@@ -44,9 +44,11 @@ from syncer.resources.pods import (
     classes,
     debugging,
     dns,
+    eviction,
     fields,
     isolation,
     lifecycle,
+    placement,
     policy,
     record,
     resizing,
@@ -112,27 +114,32 @@ class PodSyncer(
         """Return the kinds that the decision about a Pod reads.
 
         Besides those of every Pod these are the host namespace that must be ready, the classes that
-        a Pod may name, and the NetworkPolicies that may isolate it.
+        a Pod may name, the NetworkPolicies that may isolate it, and the host's nodes that it may be
+        bound to.
         """
         return (
             *self.reads,
             *home_sources(settings),
             *classes.sources(settings),
             *isolation.sources(settings),
+            *placement.sources(settings),
         )
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """Yield the rights that the configuration needs.
 
-        The right on ephemeral containers is missing if Pods may have none. The rights to list
-        kinds of the host come with the check of selectors, and the right to read a Service of the
-        host if that is in front of the virtual API server.
+        The right on ephemeral containers is missing if Pods may have none. The right to read a
+        host namespace comes with copies that it controls, the rights to list kinds of the host with
+        the check of selectors, and the right to read a Service of the host if that is in front of
+        the virtual API server.
         """
         config = settings.section(self.name, PodConfig)
         may_debug = config is None or config.max_ephemeral_containers > 0
         for right in self.rights:
             if may_debug or right.subresource != debugging.SUBRESOURCE:
                 yield right
+        if config is not None and config.evictable != "none":
+            yield Right(Side.HOST, NAMESPACES, ("get",))
         if config is not None and config.check_selectors:
             for resource in FURTHER:
                 yield Right(Side.HOST, resource, ("list",))
@@ -179,6 +186,10 @@ class PodSyncer(
         if obstacle is not None:
             return obstacle
         refuse_unsynced(ctx, virtual)
+        if ctx.config.is_bound_first:
+            obstacle = placement.obstacle(ctx, virtual)
+            if obstacle is not None:
+                return obstacle
         # The first reason to wait counts; later ones are not looked for.
         return (
             unready_home(ctx, key_of(virtual).namespace)
@@ -201,13 +212,17 @@ class PodSyncer(
             return report.then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
             report = apply(virtual=_reported(ctx, pair, sent))
-            return report.then(_end_virtual(pair))
+            return report.then(_end_virtual(ctx.config, pair))
         if lifecycle.is_bound_apart(pair):
-            raise _bound_apart(pair)
+            raise _bound_apart(ctx.config, pair)
+        if ctx.config.is_bound_first:
+            moved = placement.moved(ctx, pair)
+            if moved is not None:
+                return moved
 
         host = _updated(ctx, pair, sent)
         debug = debugging.added(ctx, pair, sent)
-        ctx.leave_out(*fields_left_out(pair.virtual, pair.host))
+        ctx.leave_out(*fields_left_out(ctx, pair.virtual, pair.host))
         resize = _resized(ctx, pair, host, sent)
 
         decision = apply(host=host, partial=True)
@@ -225,6 +240,8 @@ class PodSyncer(
             decision = decision.then(step)
         if debug:
             decision = decision.then(debug)
+        if ctx.config.is_bound_first:
+            decision = decision.then(placement.awaited(pair))
         return isolation.warned(ctx, pair.virtual, decision)
 
 
@@ -232,8 +249,13 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     """Return the decision to create the host pod."""
     variables, left_out = service_env(ctx, virtual)
     host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
-    ctx.leave_out(*fields_left_out(virtual, host))
-    decision = apply(host=host, partial=True, reason="the host must run it")
+    ctx.leave_out(*fields_left_out(ctx, virtual, host))
+    decision = apply(
+        host=host,
+        partial=True,
+        reason="the host must run it",
+        controlled_by_namespace=eviction.is_evictable(ctx.config, virtual),
+    )
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
     return isolation.warned(ctx, virtual, decision)
@@ -253,13 +275,13 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair, sent: record.PodRecord) -> Obj:
+def _updated(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Obj:
     """Return the host pod with only the fields that may change."""
     latest = sent
     if has_changed(pair.virtual):
         latest = sent.with_images(pair.virtual)
     host = metadata(ctx, pair.virtual, latest)
-    if changes := spec_changes(pair, sent):
+    if changes := spec_changes(pair, sent, ctx.config.enforced_taints):
         # Lists are written whole: a concurrent change by the host must not be undone.
         host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
         host["spec"] = changes
@@ -284,15 +306,17 @@ def _resized(ctx: Context, pair: Pair, host: Obj, sent: record.PodRecord) -> Obj
     return None
 
 
-def _bound_apart(pair: Pair) -> Refused:
+def _bound_apart(config: PodConfig, pair: Pair) -> Refused:
     """Return the refusal of a Pod that is bound to different nodes on both sides."""
     own = pair.virtual["spec"]["nodeName"]
     of_host = pair.host["spec"]["nodeName"]
     why = f"the host runs it on {of_host}, and here it is bound to {own:.{LONGEST_NAME}}"
     why = f"{why}: its status stays as it is"
-    how = "Delete it, and run no scheduler in the virtual cluster"
-    rule = "as the host's scheduler places all Pods"
-    return Refused(f"{why}. {how}, {rule}", path="spec.nodeName", reason="BoundElsewhere")
+    how = "Delete it"
+    if not config.is_bound_first:
+        rule = "as the host's scheduler places all Pods"
+        how = f"{how}, and run no scheduler in the virtual cluster, {rule}"
+    return Refused(f"{why}. {how}", path="spec.nodeName", reason="BoundElsewhere")
 
 
 def _reported(
@@ -330,14 +354,15 @@ def _end_host(config: PodConfig, pair: Pair) -> Decision:
     return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")
 
 
-def _end_virtual(pair: Pair) -> Decision:
+def _end_virtual(config: PodConfig, pair: Pair) -> Decision:
     """Delete the virtual Pod with the grace period that the host pod has.
 
     An API server that deletes a pod without grace marks the pod first, so the pod may be seen
     before it is gone. How it ended is known once it is gone, or its status is terminal.
     """
     grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
-    may_run = lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host)
+    has_started = lifecycle.has_started(pair.virtual, bound_first=config.is_bound_first)
+    may_run = has_started and not lifecycle.is_finished(pair.host)
     if grace == 0 and may_run:
         return wait(reasons.HOST_ENDS_AT_ONCE())
     decision = delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")

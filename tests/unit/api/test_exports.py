@@ -28,7 +28,6 @@ INTERNAL |= {
     "FAMILIES",
     "Family",
     "KEY_LIMIT",
-    "MetadataFilter",
     "is_note",
     "matcher",
     "of_every_kind",

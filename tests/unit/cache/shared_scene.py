@@ -12,10 +12,11 @@ from reflector_scene import Even, Heard
 from syncer.api import Key, Obj, Side
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
-from syncer.cache.shared import SharedWatches
+from syncer.cache.shared import IsWanted, SharedWatches
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream, Transport
+from syncer.resources.kinds import EVENTS
 from syncer.testing import ApiServer
 
 #: The namespace that all share, and the label on an object that names its cluster.
@@ -113,6 +114,23 @@ class Host:
         member = Member(reflector, informer, heard)
         self.members.append(member)
         return member
+
+    def join_events(self, is_wanted: IsWanted) -> Member:
+        """Run a reflector of the Events that are about certain objects."""
+        loop, heard = asyncio.get_running_loop(), Heard()
+        informer = Informer(EVENTS, trusted=True, clock=loop.time, ordered=lambda: self.ordered)
+        reflector = self.watches.reflector(
+            informer, heard, mark=(MARK, "any"), namespace=HOME, selector="", rng=Even(), is_wanted=is_wanted
+        )
+        member = Member(reflector, informer, heard)
+        self.members.append(member)
+        return member
+
+    def put_event(self, name: str, about: str, **fields: Any) -> None:
+        involved = {"apiVersion": "v1", "kind": "Pod", "namespace": HOME, "name": about, "uid": about}
+        metadata = {"name": name, "namespace": HOME}
+        event = {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": involved, **fields}
+        self.server.put(event)
 
     def put(self, name: str, cluster: str | None, **data: str) -> Obj:
         return self.server.put(marked(name, cluster, **data))

@@ -406,6 +406,46 @@ def test_bug_in_one_clusters_reflector_ends_no_other_watch(
     play(scenario)
 
 
+def test_only_wanted_events_are_kept_and_those_that_are_kept_already() -> None:
+    async def scenario() -> None:
+        async with host() as scene:
+            wanted = {"a"}
+            scene.put_event("listed", "a")
+            scene.put_event("listed-of-other", "b")
+            member = scene.join_events(lambda about: about.key.name in wanted)
+            await soon()
+            scene.put_event("watched", "a")
+            scene.put_event("watched-of-other", "b")
+            await soon()
+            assert member.names() == {"listed", "watched"}
+            wanted.clear()
+            scene.put_event("watched", "a", count=2)
+            scene.server.delete("events", f"{HOME}/listed")
+            await soon()
+            [kept] = member.objects().values()
+            assert kept
+            assert kept["count"] == 2
+
+    play(scenario)
+
+
+def test_list_beside_the_watch_calls_no_store_wrong_for_an_event_that_was_not_wanted() -> None:
+    async def scenario() -> None:
+        async with host() as scene:
+            wanted = {"a"}
+            member = scene.join_events(lambda about: about.key.name in wanted)
+            await soon()
+            scene.put_event("of-other", "b")
+            scene.put_event("of-a", "a")
+            await soon()
+            wanted.add("b")
+            wrong: list[Key] = []
+            assert await member.reflector.relist(wrong.append)
+            assert (wrong, member.names()) == ([], {"of-a"})
+
+    play(scenario)
+
+
 def test_cluster_with_too_much_waiting_lists_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "MOST_WAITING", 2000)
 

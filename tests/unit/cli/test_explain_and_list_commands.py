@@ -1,7 +1,8 @@
 """``syncer explain`` and ``syncer list`` query the daemon, and show states with reasons."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ from cli_scene import Daemon, asking
 from click.testing import Result
 
 from syncer.cli.daemon import NoDaemon
+from syncer.cli.explain import lines as lines_of
 from syncer.config import Loaded
 from syncer.daemon.pages.listing import ListPage
+from syncer.daemon.pages.page import page_html
+
+PAGE = Path(__file__).parents[3] / "docs" / "operate" / "objects.md"
 
 SKIPPED = {
     "cluster": "shop",
@@ -48,12 +53,45 @@ EXPLAINED: dict[str, Any] = {
     "decision": {"outcome": "skipped", "code": "NotSelected", "reason": SKIPPED["reason"], "writes": [], "after": None},
     "reads": [{"object": "the host Secret vc-shop/a", "exists": False}],
     "owners": {"virtual": ["data", "binaryData"]},
+    "notKept": [],
+    "ending": [],
+    "hostEvents": [],
     "leftOut": ["metadata.labels[x]"],
     "frozen": [],
     "drift": [{"class": "field", "object": "the host ConfigMap vc-shop/a", "paths": ["data.a"]}],
     "managers": [
         {"side": "host", "manager": "vsyncer", "time": "2026-01-01T12:00:00Z", "subresource": "", "ours": True}
     ],
+}
+
+
+WROTE = {"side": "host", "time": "2026-01-01T12:00:00Z"}
+FAILED = {"class": "QuotaExceeded", "message": "the quota is full", "time": "2026-01-01T11:57:00Z", "seconds": 180}
+ENDING = {
+    "object": "the host ConfigMap vc-shop/a",
+    "time": "2026-01-01T12:00:00Z",
+    "finalizers": ["a/b"],
+    "conditions": [],
+}
+EVENT = {"type": "Warning", "reason": "Failed", "message": "no room", "count": 2, "time": "2026-01-01T12:00:00Z"}
+#: An explanation that has everything.
+FULL: dict[str, Any] = {
+    **EXPLAINED,
+    "decision": {
+        "outcome": "skipped",
+        "code": "Paused",
+        "reason": "paused",
+        "writes": [{"verb": "apply", "object": "the host ConfigMap vc-shop/a", "calls": 1}],
+        "after": None,
+    },
+    "nextTry": 5,
+    "lastWrite": WROTE,
+    "lastError": FAILED,
+    "lacks": [{"object": "Secret shop/a", "state": "skipped", "code": "Unused", "reason": "no object refers to it"}],
+    "notKept": [{"object": "the host ConfigMap vc-shop/a", "field": "data.b"}],
+    "ending": [ENDING],
+    "hostEvents": [EVENT],
+    "frozen": [{"field": "data.a", "object": "a", "until": "2026-01-01T12:00:00Z", "other": ""}],
 }
 
 
@@ -107,12 +145,49 @@ def test_explanation_names_both_sides_and_the_way_out(monkeypatch: pytest.Monkey
     ]
 
 
+def names(lines: Iterable[str]) -> set[str]:
+    """Return the names of the lines of an explanation."""
+    found = (re.match(r"  ([a-z ]+):", line) for line in lines)
+    return {each[1] for each in found if each}
+
+
+def names_on_the_page(heading: str) -> set[str]:
+    """Return the words in backquotes in the first column of the first table below a heading."""
+    table = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n|---")[1].split("\n\n")[0]
+    return {word for row in table.splitlines() if row for word in re.findall("`([^`]+)`", row.split("|")[1])}
+
+
+def test_documentation_has_each_line_of_an_explanation() -> None:
+    assert names_on_the_page("syncer explain") == names(lines_of(FULL)) - {"syncer"}
+
+
+def test_documentation_of_a_symptom_names_lines_of_an_explanation() -> None:
+    table = PAGE.read_text().split("\n## From the symptom to the command\n")[1].split("\n\n")[0]
+    rows = [row.split("|") for row in table.splitlines() if "`syncer explain KIND" in row]
+    assert len(rows) > 5
+    for _, symptom, _, shown, _ in rows:
+        assert set(re.findall("`([^`]+)`", shown)) <= names(lines_of(FULL)), symptom
+
+
+def test_page_has_each_line_of_an_explanation() -> None:
+    script = page_html().partition("function explanation(")[2].partition("\n}\n")[0]
+    assert set(re.findall(r'(?:add|some)\("([a-z ]+)"', script)) == names(lines_of(FULL))
+
+
+def test_explanation_names_what_holds_an_object_and_what_the_host_reports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asking(Daemon([FULL]), monkeypatch, tmp_path)
+    found = call("explain", "configmaps", "shop/hidden").stdout.splitlines()
+    held = "is being deleted, with the deletionTimestamp 2026-01-01T12:00:00Z; held by the finalizers a/b"
+    assert f"  ending:      the host ConfigMap vc-shop/a {held}" in found
+    assert "  host events: Warning Failed at 2026-01-01T12:00:00Z (2 times): no room" in found
+
+
 def test_explanation_has_the_last_write_and_the_error_before_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    failed = {"class": "QuotaExceeded", "message": "the quota is full", "time": "2026-01-01T11:57:00Z", "seconds": 180}
-    wrote = {"side": "host", "time": "2026-01-01T12:00:00Z"}
-    mended = {**EXPLAINED, **IN_STEP, "lastError": failed, "lastWrite": wrote}
+    mended = {**EXPLAINED, **IN_STEP, "lastError": FAILED, "lastWrite": WROTE}
     asking(Daemon([mended]), monkeypatch, tmp_path)
     lines = call("explain", "configmaps", "shop/shown").stdout.splitlines()
     assert "  last write:  to the host side at 2026-01-01T12:00:00Z" in lines

@@ -16,11 +16,14 @@ from syncer.api.errors import (
     Forbidden,
     Invalid,
     MissingRight,
+    NamespaceTerminating,
     NotFound,
     QuotaExceeded,
+    ServerFailed,
     TooMany,
     Unauthorized,
     Unreachable,
+    WebhookFailed,
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters.errors import ClusterOrigin, FailedRequest, from_failure, from_response, from_status
@@ -80,16 +83,16 @@ TOO_LARGE = f"{REQUEST} is not accepted: {{}}. Make it smaller, or divide it int
         ),
         (
             reply(500, "InternalError", "webhook down"),
-            Unreachable,
+            ServerFailed,
             f"{REQUEST}: the API server failed with 500: webhook down at 10.0.0.1:6443 (from {FROM})",
         ),
         (
             HttpResponse(502, {}, b"<html>Bad Gateway</html>"),
-            Unreachable,
+            ServerFailed,
             f"{REQUEST}: the API server failed with 502: status 502 at 10.0.0.1:6443 (from {FROM})",
         ),
-        (reply(503, "ServiceUnavailable", "etcd"), Unreachable, None),
-        (reply(504, "Timeout", "slow"), Unreachable, None),
+        (reply(503, "ServiceUnavailable", "etcd"), ServerFailed, None),
+        (reply(504, "Timeout", "slow"), ServerFailed, None),
         (reply(418, "Teapot", "short"), ClusterError, f"{REQUEST}: unexpected status 418: short"),
     ],
 )
@@ -181,14 +184,21 @@ def test_refusal_by_admission_is_no_missing_right(code: int, text: str) -> None:
     assert text in str(error)
 
 
-def test_namespace_that_is_going_is_a_passing_trouble() -> None:
+def test_namespace_that_is_being_deleted_is_a_passing_trouble() -> None:
     text = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
-    assert type(from_response(reply(403, "Forbidden", text), WHERE)) is ClusterError
+    assert type(from_response(reply(403, "Forbidden", text), WHERE)) is NamespaceTerminating
 
 
 def test_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
     text = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
-    assert isinstance(from_response(reply(500, "InternalError", text), WHERE), Unreachable)
+    error = from_response(reply(500, "InternalError", text), WHERE)
+    assert isinstance(error, WebhookFailed)
+    assert isinstance(error, Unreachable)
+    assert error.webhook == "policy.example.org"
+
+
+def test_server_that_failed_is_one_that_can_not_be_reached() -> None:
+    assert issubclass(ServerFailed, Unreachable)
 
 
 def test_forbidden_without_a_known_reason_is_an_unnamed_missing_right() -> None:

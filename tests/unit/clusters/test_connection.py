@@ -15,6 +15,7 @@ from syncer.api.errors import ConfigError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
 from syncer.clusters.diagnose import why_not_for
+from syncer.clusters.discovery import ServerVersion
 from syncer.clusters.login import Login, Material
 from syncer.clusters.transport import Endpoint
 
@@ -49,7 +50,7 @@ def test_first_contact_returns_the_version_of_the_server(tmp_path: Path) -> None
             settings = ConnectionSettings(kubeconfig=path)
             cluster = connect(settings, side=Side.HOST, environ={})
             assert (cluster.name, cluster.side) == ("host", Side.HOST)
-            assert await first_contact(cluster) == "v1.36.3"
+            assert await first_contact(cluster) == ServerVersion("v1.36.3")
             await cluster.close()
 
     asyncio.run(main())

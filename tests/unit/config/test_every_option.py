@@ -98,12 +98,15 @@ def document(syncer: type[Syncer], given: dict[str, Any]) -> Document:
     names: dict[str, Any] = {"translator": "single-namespace"}
     if syncer.name == "namespaces":
         names = {"translator": "per-namespace", "namespaces": ["team"]}
+    sync: dict[str, Any] = {direction: {name: section}}
+    if syncer.name == "pods":
+        sync["fromHost"] = {"nodes": {"enabled": True}, "storageClasses": {"enabled": True}}
     return Document(
         data={
             "cluster": "shop",
             "host": {"namespace": "vc-shop"},
             "names": names,
-            "sync": {direction: {name: section}},
+            "sync": sync,
         }
     )
 

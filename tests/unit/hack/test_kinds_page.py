@@ -5,7 +5,8 @@ from importlib.metadata import distribution
 
 import pytest
 
-from hack.kinds_page import NOT_SYNCED, kinds_page
+from hack.kinds_page import kinds_page
+from syncer.daemon.pages.kind_names import UNSYNCED
 from syncer.plugins import OURS, Installed
 
 SYNCERS = Installed(distribution(OURS).entry_points, lambda group: ()).syncers()
@@ -29,6 +30,6 @@ def test_part_has_the_rules_the_owners_and_the_options_of_the_kind_alone() -> No
 
 
 def test_kind_with_a_syncer_must_not_be_listed_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(NOT_SYNCED, "Pod", "nothing")
+    monkeypatch.setitem(UNSYNCED, "Pod", "nothing")
     with pytest.raises(ValueError, match=r"aren't synced: Pod$"):
         kinds_page(SYNCERS)

@@ -21,13 +21,14 @@ KUBEADM = {
     "apiserver-kubelet-client.crt", "apiserver-kubelet-client.key",
     "front-proxy-ca.crt", "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key", "etcd-ca.crt",
     "etcd-ca.key", "etcd-server.crt", "etcd-server.key", "etcd-peer.crt", "etcd-peer.key", "apiserver-etcd-client.crt",
-    "apiserver-etcd-client.key", "sa.key", "sa.pub", "controller-manager.conf", "super-admin.conf",
+    "apiserver-etcd-client.key", "sa.key", "sa.pub", "controller-manager.conf", "scheduler.conf", "super-admin.conf",
 }  # fmt: skip
 LEAVES = [
     ("api-pki", "apiserver", "ca", "kube-apiserver", None, [SERVER]),
     ("api-pki", "apiserver-kubelet-client", "ca", "kube-apiserver-kubelet-client", None, [CLIENT]),
     ("api-pki", "super-admin", "ca", "kubernetes-super-admin", "system:masters", [CLIENT]),
     ("api-pki", "controller-manager", "ca", "system:kube-controller-manager", None, [CLIENT]),
+    ("api-pki", "scheduler", "ca", "system:kube-scheduler", None, [CLIENT]),
     ("api-pki", "front-proxy-client", "front-proxy-ca", "front-proxy-client", None, [CLIENT]),
     ("api-pki", "etcd-server", "etcd-ca", "etcd-server", None, [SERVER, CLIENT]),
     ("api-pki", "etcd-peer", "etcd-ca", "etcd-peer", None, [SERVER, CLIENT]),
@@ -54,7 +55,8 @@ def subject(found: x509.Certificate, part: x509.ObjectIdentifier) -> Any:
 
 
 def test_secrets_have_the_files_of_kubeadm_and_those_of_the_controllers(secrets: dict[str, Obj]) -> None:
-    beside = {f"{name}.{suffix}" for name in ("controller-manager", "super-admin") for suffix in ("crt", "key")}
+    users = ("controller-manager", "scheduler", "super-admin")
+    beside = {f"{name}.{suffix}" for name in users for suffix in ("crt", "key")}
     assert set(files(secrets["api-pki"])) == KUBEADM | beside
     assert set(files(secrets["api-kubeconfig"])) == set(files(secrets["api-daemon"])) == {
         "config", "ca.crt", "tls.crt", "tls.key",
@@ -151,9 +153,10 @@ def test_kubeconfigs_of_the_control_plane_name_files_beside_them(secrets: dict[s
     server, cluster, user = parts(files(secrets["api-daemon"])["config"])
     assert (server, cluster["certificate-authority"]) == ("https://api.shop.svc", "ca.crt")
     assert user == {"client-certificate": "tls.crt", "client-key": "tls.key"}
-    server, cluster, user = parts(files(secrets["api-pki"])["controller-manager.conf"])
-    assert (server, cluster["certificate-authority"]) == ("https://localhost:6443", "ca.crt")
-    assert user == {"client-certificate": "controller-manager.crt", "client-key": "controller-manager.key"}
+    for name in ("controller-manager", "scheduler"):
+        server, cluster, user = parts(files(secrets["api-pki"])[f"{name}.conf"])
+        assert (server, cluster["certificate-authority"]) == ("https://localhost:6443", "ca.crt")
+        assert user == {"client-certificate": f"{name}.crt", "client-key": f"{name}.key"}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_certificates_are_kept_until_a_third_of_their_life_is_left(secrets: dict
     done = run(secrets, now=NOW + YEAR * 2 / 3 + timedelta(days=1))
     assert writes(done) == ALL
     leaves = {"apiserver", "apiserver-kubelet-client", "controller-manager", "front-proxy-client", "etcd-server",
-              "etcd-peer", "apiserver-etcd-client", "super-admin"}  # fmt: skip
+              "etcd-peer", "apiserver-etcd-client", "scheduler", "super-admin"}  # fmt: skip
     renewed = actions(done, "renewed")
     assert set(renewed) == {*(f"api-pki/{leaf}.crt" for leaf in leaves), "api-pki/super-admin.conf",
                             "api-kubeconfig/tls.crt", "api-kubeconfig/config", "api-daemon/tls.crt"}  # fmt: skip

@@ -59,7 +59,6 @@ class BackgroundApiServer:
     def stop(self) -> None:
         """Close every connection, and stop the thread."""
         self._run(self._server.stop())
-        self._run(_cancel_other_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -111,13 +110,3 @@ class BackgroundApiServer:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-
-async def _cancel_other_tasks() -> None:
-    """Cancel the tasks that are left, as ``asyncio.run`` does: asyncio accepts a connection in one of its own, which
-    waits for the client's part of a TLS handshake.
-    """
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -112,19 +112,3 @@ def test_connection_accepted_as_the_server_stops_is_closed(tls: bool, steps: int
         asyncio.run(scenario())
         gc.collect()
     assert [str(each.message) for each in complaints] == []
-
-
-def test_connection_in_its_handshake_is_closed_as_the_server_stops() -> None:
-    with warnings.catch_warnings(record=True) as complaints:
-        warnings.simplefilter("always")
-        with BackgroundApiServer(tls=True) as server:
-            address = urlsplit(server.url)
-            silent = socket.create_connection((address.hostname, address.port))
-            tasks = 0
-            while tasks < 2:  # that of the call, and that of the connection
-                tasks = server.call(lambda server: len(asyncio.all_tasks()))
-        gc.collect()
-        silent.settimeout(PATIENCE)
-        with silent:
-            assert silent.recv(1) == b""
-    assert [str(each.message) for each in complaints] == []

@@ -66,6 +66,12 @@ class FutilePatches:
         ]
         return without(call, futile) if futile else call
 
+    def rewritten(self, ref: ObjectRef) -> list[Path]:
+        """Return the fields of an object that were lately not kept as they were sent."""
+        now = self._clock()
+        known = self._known.get(ref, {})
+        return sorted({path for (_, path), one in known.items() if one.until > now})
+
     def answered(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
         """Learn from the answer to a call that creates or changes an object."""
         if answer is None or answer.obj is None:

@@ -63,6 +63,16 @@ class HostNamespaces:
         found = self._informers.get(Side.HOST, NAMESPACES, Key("", namespace))
         return True if found is not None and self.is_ours(found) else None
 
+    def uid(self, namespace: str) -> str:
+        """Return the uid of a namespace that was made for the virtual cluster.
+
+        ``""`` if the cache doesn't know of it.
+        """
+        if self._is_given(namespace) or not self._informers.has(Side.HOST, NAMESPACES):
+            return ""
+        entry = self._informers.store(Side.HOST, NAMESPACES).entry(Key("", namespace))
+        return "" if entry is None else entry.uid
+
     def is_ours(self, namespace: Obj) -> bool:
         """Return True if a host namespace was made for the virtual cluster."""
         return self._settings.marks.is_ours(
@@ -105,7 +115,7 @@ class HostNamespaces:
                     decision,
                     writes=others,
                     outcome=Outcome.PENDING,
-                    reason=reasons.HOST_NAMESPACE_UNREADY(why),
+                    reason=reasons.HOST_NAMESPACE_UNREADY(why, observed.request.key.namespace),
                     on=(*decision.on, on),
                 )
         return decision

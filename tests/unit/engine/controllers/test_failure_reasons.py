@@ -11,14 +11,17 @@ from syncer.api.errors import (
     Expired,
     Forbidden,
     Invalid,
+    NamespaceTerminating,
     NoCredentials,
     NotConnected,
     NotFound,
     QuotaExceeded,
     Refused,
+    ServerFailed,
     TooMany,
     Unauthorized,
     Unreachable,
+    WebhookFailed,
 )
 from syncer.api.objects import Side
 from syncer.api.reasons import RequestState
@@ -44,7 +47,11 @@ class OwnError(Invalid):
         pytest.param(Unauthorized("n"), "Unauthorized", marks=pytest.mark.reason("Unauthorized")),
         pytest.param(Unreachable("n"), "Unreachable", marks=pytest.mark.reason("Unreachable")),
         pytest.param(NoCredentials("n"), "NoCredentials", marks=pytest.mark.reason("NoCredentials")),
+        pytest.param(ServerFailed("n", status=500), "ServerFailed", marks=pytest.mark.reason("ServerFailed")),
+        pytest.param(WebhookFailed("n", status=500), "WebhookFailed", marks=pytest.mark.reason("WebhookFailed")),
+        (NamespaceTerminating("n", status=403), "NamespaceTerminating"),
         pytest.param(Expired("n"), "Expired", marks=pytest.mark.reason("Expired")),
+        pytest.param(ClusterError("n"), "UnexpectedAnswer", marks=pytest.mark.reason("UnexpectedAnswer")),
         pytest.param(ValueError("n"), "SyncerRaised", marks=pytest.mark.reason("SyncerRaised")),
         pytest.param(Refused("n"), "SyncRefused", marks=pytest.mark.reason("SyncRefused")),
     ],
@@ -64,7 +71,7 @@ def test_error_of_an_attempt_gives_its_reason(error: Exception, code: str) -> No
 
 def test_error_that_says_more_has_the_reason_of_its_parent() -> None:
     assert failure_reason(OwnError("n"), "n").code.name == "Invalid"
-    assert failure_reason(ClusterError("n"), "n").code.name == "SyncerRaised"
+    assert failure_reason(ClusterError("n", status=302), "n").code.name == "UnexpectedAnswer"
 
 
 def test_refusal_of_a_plugin_keeps_its_own_word() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
@@ -37,6 +38,7 @@ from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.stores import fan_out
+from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -263,6 +265,11 @@ def test_pause_again_and_again_asks_many_objects_once_and_in_steps(namespace: st
     assert (at_once, len(asked)) == (0, 300)
 
 
+def test_many_keys_are_queued_in_steps_when_a_syncer_begins() -> None:
+    at_once, asked = among_many(lambda made: made.ask_all(made.controllers["widgets"]), Widgets())
+    assert (at_once, len(asked)) == (0, 300)
+
+
 def test_pause_of_one_namespace_asks_the_objects_of_no_other() -> None:
     assert among_many(lambda made: made.pause_changed("other"), Widgets()) == (0, [])
 
@@ -318,6 +325,46 @@ def test_syncer_that_leaves_with_its_stores_raises_nothing(
             leave(made, "widgets")
 
     assert (among_many(change, Widgets()), raised) == ((0, []), [])
+
+
+# -- which Events are about copies -----------------------------------------------------------------
+
+
+def is_about_a_copy(made: ClusterPair, key: Key = HOST_KEY, *, kind: str = "Widget", uid: str = "") -> bool:
+    return made.reconciler.view.has_copy(codec.InvolvedObject("example.org", kind, key, uid))
+
+
+def test_event_is_about_a_copy_by_its_key_and_uid() -> None:
+    made, _ = wired(Widgets())
+    copy = copy_of(virtual())
+    assert not is_about_a_copy(made)
+    show(made, Side.HOST, copy)
+    assert is_about_a_copy(made)
+    assert is_about_a_copy(made, uid=copy["metadata"]["uid"])
+    assert not is_about_a_copy(made, uid="that of an earlier one")
+    assert not is_about_a_copy(made, kind="Gadget")
+    assert not is_about_a_copy(made, Key("vc-ns", "own"))
+
+
+def test_event_is_about_a_copy_to_come_or_gone_by_its_name() -> None:
+    made, _ = wired(Widgets())
+    show(made, Side.VIRTUAL, virtual())
+    assert is_about_a_copy(made, uid="any")
+    assert not is_about_a_copy(made, Key("vc-ns", "web-x-shop-x-another"))
+
+
+class Raising(SingleNamespace):
+    """Raises where a name is to be read."""
+
+    def to_virtual(self, resource: Resource, key: Key) -> Key | None:
+        raise ValueError("a bug")
+
+
+def test_bug_of_a_name_translator_drops_no_event_and_reaches_no_other_cluster() -> None:
+    """This is asked in the task that reads the watch for all virtual clusters."""
+    names = Raising(cluster="vc", namespace="vc-ns")
+    made, _ = wired(Widgets(), settings=replace(SETTINGS, names=names))
+    assert is_about_a_copy(made)
 
 
 # -- what a request is decided from ----------------------------------------------------------------

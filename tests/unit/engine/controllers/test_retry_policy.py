@@ -4,13 +4,13 @@ import pytest
 
 from syncer.api import (
     AlreadyExists,
-    ClusterError,
     Conflict,
     Denied,
     Expired,
     Forbidden,
     Invalid,
     Key,
+    NamespaceTerminating,
     NotConnected,
     NotFound,
     QuotaExceeded,
@@ -53,7 +53,7 @@ from syncer.engine.stores.identity import IdentityLost
         (QuotaExceeded("no", status=403), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "QuotaExceeded")),
         (Forbidden("no", status=403), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
         (Unauthorized("no", status=401), 0, Retry(RetryAction.RECONNECT, event="SyncFailed")),
-        (ClusterError("being terminated", status=403), 0, Retry(RetryAction.BACK_OFF)),
+        (NamespaceTerminating("being terminated", status=403), 0, Retry(RetryAction.BACK_OFF)),
         (Conflict("no", status=409), 0, Retry(RetryAction.AT_ONCE)),
         (AlreadyExists("no", status=409), 0, Retry(RetryAction.AT_ONCE)),
         (NotFound("no", status=404), 0, Retry(RetryAction.AT_ONCE)),

@@ -1,5 +1,6 @@
 """Messages of errors for tenants: nothing of the host but names, which are translated later."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from syncer.api import (
     Denied,
     Forbidden,
     Invalid,
+    NamespaceTerminating,
     QuotaExceeded,
     Refused,
     Side,
     Unauthorized,
     Unreachable,
+    WebhookFailed,
 )
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.resources.kinds import PODS
@@ -55,8 +58,15 @@ def test_webhook_of_the_tenant_that_does_not_answer_is_named() -> None:
         "the webhook a.example.org of this cluster does not answer, and its failurePolicy requires an answer: "
         "repair the webhook, or remove its configuration; retrying"
     )
-    assert for_tenant(Unreachable(text, side=Side.VIRTUAL), text) == says
-    assert "webhook" not in for_tenant(Unreachable(text, side=Side.HOST), text), "that is the operator's"
+    silent = partial(WebhookFailed, text, webhook="a.example.org")
+    assert for_tenant(silent(side=Side.VIRTUAL), text) == says
+    assert "webhook" not in for_tenant(silent(side=Side.HOST), text), "that is the operator's"
+
+
+def test_host_namespace_that_is_being_deleted_is_not_named() -> None:
+    text = "create configmaps vc/x is forbidden. unable to create new content in namespace vc: it is being terminated"
+    error = NamespaceTerminating(text, side=Side.HOST)
+    assert for_tenant(error, text) == "the namespace of its copy on the host is being deleted; retrying"
 
 
 def test_annotations_that_are_too_long_with_our_marks_are_explained() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from syncer.api import Obj, Refused, Side, TooLarge
 from syncer.names import Unchanged
-from syncer.resources.pods.tolerations import MOST_TOLERATIONS
+from syncer.resources.pods.tolerations import MOST_TOLERATIONS, left_out
 from syncer.testing import World
 from syncer.testing.objects import pod, serviceaccount
 
@@ -109,6 +109,37 @@ def test_message_about_many_faults_is_short() -> None:
     with pytest.raises(Refused) as refused:
         decided({"containers": containers})
     assert str(refused.value).endswith("container c9 is privileged and 990 more")
+
+
+def test_no_toleration_of_an_enforced_taint_crosses_but_what_the_operator_gives() -> None:
+    own = [
+        {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"},
+        {"key": "dedicated", "value": "others", "effect": "NoSchedule"},
+        {"key": "team", "operator": "Exists"},
+    ]
+    spec = {"tolerations": own}
+    enforced = ["node-role.kubernetes.io/*", "dedicated"]
+    assert decided(spec)["tolerations"] == own
+    assert decided(spec, enforcedTaints=enforced)["tolerations"] == own[2:]
+    given = {"key": "dedicated", "value": "tenants"}
+    found = decided(spec, enforcedTaints=enforced, tolerations=[given])
+    assert found["tolerations"] == [own[2], given]
+    assert left_out(own, enforced) == [
+        "spec.tolerations[node-role.kubernetes.io/control-plane]",
+        "spec.tolerations[dedicated]",
+    ]
+    assert left_out(own, []) == []
+
+
+@pytest.mark.parametrize("effect", ["", "NoExecute", "NoSchedule"])
+def test_toleration_of_all_taints_becomes_those_of_the_states_of_a_node(effect: str) -> None:
+    everything = {"operator": "Exists", **({"effect": effect} if effect else {})}
+    found = decided({"tolerations": [everything, everything]}, enforcedTaints=["dedicated"])["tolerations"]
+    assert {one["key"].partition("/")[0] for one in found} == {"node.kubernetes.io"}
+    assert len(found) == len({one["key"] for one in found}) > 5
+    assert {one.get("effect", "") for one in found} == {effect}
+    assert left_out([everything], ["dedicated"]) == ["spec.tolerations[*]"]
+    assert decided({"tolerations": [everything]}, enforcedTaints=["*"])["tolerations"] == []
 
 
 def test_tolerations_of_a_new_pod_are_bounded() -> None:
