@@ -257,7 +257,7 @@ def _node_affinity(ctx: Context[VolumeConfig], name: str) -> Obj | None:
 
 
 def _reclaim_policy(ctx: Context[VolumeConfig], name: str | None) -> str:
-    """Return what becomes of a volume of a class after its claim.
+    """Return the reclaim policy of a volume of a class.
 
     Where the class isn't shown it is the usual one, by which no tenant counts on data that are
     gone.
