@@ -303,7 +303,7 @@ def test_listener_hears_of_lists_watches_and_failures() -> None:
         async with running(Scene(lists, [[3.0, CUT], [3.0, CUT], [3.0, CUT]])) as scene:
             await asyncio.sleep(12)
             assert scene.heard.calls == [
-                "failed: Unreachable",
+                "failed: ServerFailed",
                 "working",
                 "synced",
                 "watching",
