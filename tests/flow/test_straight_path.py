@@ -8,11 +8,12 @@ from harness import HOME, Two, built_in, host_path, play, until, writes
 from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
-from syncer.api import Obj, Side, SyncRequest, annotations_of, labels_of
+from syncer.api import Key, Obj, Side, SyncRequest, annotations_of, labels_of
 from syncer.daemon.pages.status import states
 from syncer.resources.kinds import ENDPOINT_SLICES, PRIORITY_CLASSES
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
+    NAMESPACE,
     build,
     configmap,
     endpointslice,
@@ -422,8 +423,8 @@ def test_requests_that_need_no_write_let_others_have_the_loop(two: Two) -> None:
             two.virtual.put(configmap(f"x{number}"))
         async with two.daemon(MAPS, options={"configMaps": {"all": True}}) as daemon:
             await daemon.settled()
-            [pair] = daemon.process.pairs.values()
-            pair.ask_all(pair.controllers["configmaps"])
+            for number in range(1000):
+                daemon.process.queue.add(SyncRequest("vc", "configmaps", Key(NAMESPACE, f"x{number}")))
             turns = 0
             while not daemon.process.queue.is_idle():
                 await asyncio.sleep(0)

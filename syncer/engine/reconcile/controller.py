@@ -381,14 +381,20 @@ class View:
         return Reads(self.informers, self.references, self.controllers, known, self.minor)
 
     def has_copy(self, about: InvolvedObject) -> bool:
-        """Return True if an Event of the host is about a copy, or about one to come or gone."""
+        """Return True if an Event of the host is about a copy, or about one to come or gone.
+
+        A kind that no syncer has may get one later, with its definition. Not in groups whose names
+        have no dot: every API server has them from its start.
+        """
+        is_known = False
         for controller in self.controllers.values():
             resource = controller.syncer.host_resource
             if resource.kind != about.kind or resource.group != about.group:
                 continue
+            is_known = True
             if controller.direction.makes_copies and controller.is_or_was_copied(about):
                 return True
-        return False
+        return not is_known and "." in about.group
 
     def copies(self) -> list[SideInformer]:
         """Return the stores of copies and of their originals."""
