@@ -5,7 +5,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
 
 from hack.bench.daemon import Process
 from hack.kubelet import is_ready
-from syncer.api import Key, Marks, Obj, annotations_of, dig, is_deleting, key_of, labels_of, uid_of
+from syncer.api import Key, Marks, NotFound, Obj, annotations_of, dig, is_deleting, key_of, labels_of, uid_of
 from syncer.engine.stores import identity as claim
 from syncer.names import SingleNamespace
 from syncer.resources.configmaps import CONTROL_PLANE
@@ -176,10 +176,8 @@ class Scene:
         for namespace in self.namespaces:
             for kind in ("Pod", "Service", "Secret", "ConfigMap", "PersistentVolumeClaim", "Ingress"):
                 for obj in self.virtual.list(kind, namespace=namespace):
-                    if obj["metadata"].get("finalizers"):  # no controller takes them off here
-                        self.virtual.patch(kind, key_of(obj), {"metadata": {"finalizers": None}})
-                    if not is_deleting(obj):
-                        self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
+                    with suppress(NotFound):  # the virtual cluster's controllers delete some as well
+                        self._remove(kind, obj)
         self._undefine()
         for node in self.virtual.list("Node", selector=self.selector):
             self.virtual.delete("Node", key_of(node))
@@ -187,6 +185,12 @@ class Scene:
             self.virtual.delete("ConfigMap", claim.NOTE_KEY)
         for api, given in self._granted:
             api.plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=given)
+
+    def _remove(self, kind: str, obj: Obj) -> None:
+        if obj["metadata"].get("finalizers"):  # no controller takes them off here
+            self.virtual.patch(kind, key_of(obj), {"metadata": {"finalizers": None}})
+        if not is_deleting(obj):
+            self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
 
     def _undefine(self) -> None:
         """Remove the CustomResourceDefinitions, and with them their objects, from both clusters."""
