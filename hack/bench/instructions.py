@@ -32,6 +32,8 @@ WARM_UP = 50
 #: The daemon is idle if it used less CPU than this in `STILL_SECONDS`: it is some 30 times slower
 #: than by itself.
 STILL_CPU_SECONDS = 0.25
+#: Takes from the daemon a bound in seconds that means another thing under callgrind.
+ENDLESS_TURN = Path(__file__).with_name("endless_turn.py")
 #: Names of the profiles that callgrind writes, in the daemon's folder; each has a number at its
 #: end, from 1 on.
 PROFILES = "counts"
@@ -95,7 +97,7 @@ def command(installed: Checkout, folder: Path) -> tuple[str, ...]:
         *simulated,
         f"--callgrind-out-file={folder / PROFILES}",
     )
-    return *valgrind, str(installed.python), "-I", str(installed.syncer)
+    return *valgrind, str(installed.python), "-I", str(ENDLESS_TURN), str(installed.syncer)
 
 
 async def measure(installed: Checkout, load: Load, planes: Planes) -> list[Figures]:

@@ -1,11 +1,14 @@
 """Instructions of two installations are read from callgrind's profiles, and their figures become ratios."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hack.bench.instructions import COUNTS, counts, parse, ratios
+from hack.bench.instructions import COUNTS, ENDLESS_TURN, counts, parse, ratios
 from hack.bench.phases import Bench, Load
 from syncer.api import Obj
 from syncer.testing.objects import pod
@@ -40,6 +43,14 @@ def test_ratios_are_of_each_phase_and_of_all_together() -> None:
     )
     assert [found[phase]["instructions"] for phase in ("create", "delete", "all")] == [0.5, 1.5, 1.0]
     assert found["all"].keys() == COUNTS.keys()
+
+
+def test_counted_daemon_has_no_bound_on_requests_in_a_turn(tmp_path: Path) -> None:
+    program = tmp_path / "syncer"
+    program.write_text("import sys\nfrom syncer.workqueue import fair\nprint(fair.TURN_SECONDS, sys.argv[1:])\n")
+    command = [sys.executable, "-I", str(ENDLESS_TURN), str(program), "run", "--config"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed == "inf ['run', '--config']\n"
 
 
 def test_life_is_that_of_pods(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
