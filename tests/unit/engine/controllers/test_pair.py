@@ -330,8 +330,10 @@ def test_syncer_that_leaves_with_its_stores_raises_nothing(
 # -- which Events are about copies -----------------------------------------------------------------
 
 
-def is_about_a_copy(made: ClusterPair, key: Key = HOST_KEY, *, kind: str = "Widget", uid: str = "") -> bool:
-    return made.reconciler.view.has_copy(codec.InvolvedObject("example.org", kind, key, uid))
+def is_about_a_copy(
+    made: ClusterPair, key: Key = HOST_KEY, *, group: str = "example.org", kind: str = "Widget", uid: str = ""
+) -> bool:
+    return made.reconciler.view.has_copy(codec.InvolvedObject(group, kind, key, uid))
 
 
 def test_event_is_about_a_copy_by_its_key_and_uid() -> None:
@@ -342,8 +344,13 @@ def test_event_is_about_a_copy_by_its_key_and_uid() -> None:
     assert is_about_a_copy(made)
     assert is_about_a_copy(made, uid=copy["metadata"]["uid"])
     assert not is_about_a_copy(made, uid="that of an earlier one")
-    assert not is_about_a_copy(made, kind="Gadget")
     assert not is_about_a_copy(made, Key("vc-ns", "own"))
+
+
+@pytest.mark.parametrize(("group", "kept"), [("example.org", True), ("apps", False), ("", False)])
+def test_event_about_a_kind_without_a_syncer_is_kept_if_the_kind_may_come(group: str, kept: bool) -> None:
+    made, _ = wired(Widgets())
+    assert is_about_a_copy(made, group=group, kind="Gadget") is kept
 
 
 def test_event_is_about_a_copy_to_come_or_gone_by_its_name() -> None:
