@@ -52,7 +52,7 @@ def test_control_plane_starts_with_the_files_and_takes_renewed_ones_while_it_run
         _remove_keys(host)
         host.change("api-pki", {"data": {"ca.crt": None}})
         renewed = host.pki()
-        assert (renewed.returncode, renewed.stdout.count("renewed")) == (0, 14), renewed
+        assert (renewed.returncode, renewed.stdout.count("renewed")) == (0, 15), renewed
         before = {port: plane.shown(port).serial_number for port in (plane.port, plane.etcd_port, plane.peer_port)}
         plane.write_files()
         plane.until(lambda: all(plane.shown(port).serial_number != serial for port, serial in before.items()))

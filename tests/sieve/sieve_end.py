@@ -35,11 +35,11 @@ def end_of(two: Two) -> End:
         for resource, key, obj in contents(server)
     }
     names = {side: _names(objects, side) for side in Side}
-    found = {
-        identity: _plain(obj, names[Side(identity.partition(" ")[0])])
-        for identity, obj in objects.items()
-        if not _is_own_event(obj)
-    }
+    found: dict[str, Any] = {}
+    for identity, obj in objects.items():
+        if not _is_own_event(obj):
+            own = names[Side(identity.partition(" ")[0])]
+            found[_without_uids(identity, own)] = _plain(obj, own)
     return {**found, "Services with the address of their original": _same_addresses(objects)}
 
 
@@ -68,7 +68,8 @@ def _names(objects: Mapping[str, Obj], side: Side) -> Mapping[str, str]:
     """Return the owner of each uid, ClusterIP and node port of a side. The host's node ports are on both."""
     names: dict[str, str] = {}
     for identity, obj in objects.items():
-        names[obj["metadata"].get("uid", "")] = f"<uid of {identity}>"
+        named = _UID.sub("<uid>", identity)
+        names[obj["metadata"].get("uid", "")] = f"<uid of {named}>"
         spec = (obj.get("spec") or {}) if " services " in identity else {}
         if identity.startswith(side):
             names[spec.get("clusterIP", "")] = f"<ip of {identity}>"
@@ -78,6 +79,11 @@ def _names(objects: Mapping[str, Obj], side: Side) -> Mapping[str, str]:
     return names
 
 
+def _without_uids(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with the owners of uids in place of these: volumes are named by the uids of their claims."""
+    return _UID.sub(lambda found: names.get(found.group(), "<uid of what is gone>"), text)
+
+
 def _plain(obj: Obj, names: Mapping[str, str]) -> Any:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOISE}
     plain = {**obj, "metadata": metadata}
@@ -85,8 +91,7 @@ def _plain(obj: Obj, names: Mapping[str, str]) -> Any:
         plain["data"] = sorted(obj.get("data") or ())
     if obj.get("kind") == "Pod":
         plain["spec"] = {**obj["spec"], "containers": [_lasting(one) for one in obj["spec"]["containers"]]}
-    text = encode(plain).decode()
-    text = _UID.sub(lambda found: names.get(found.group(), "<uid of what is gone>"), text)
+    text = _without_uids(encode(plain).decode(), names)
     text = _ADDRESS.sub(lambda found: names.get(found.group(), found.group()), text)
     text = _PORT.sub(lambda found: f'"nodePort":"{names.get(found.group(1), found.group(1))}"', text)
     text = _RANDOM.sub("kube-api-access-<random>", text)

@@ -28,7 +28,7 @@ from sieve_workload import (
     stop,
 )
 
-from syncer.api import Obj, Resource
+from syncer.api import Obj, Resource, annotations_of, uid_of
 from syncer.names import PerNamespace
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from syncer.testing.merge import merged
@@ -256,9 +256,13 @@ def provide(two: Stage) -> None:
 
 
 def is_bound(two: Stage, virtual: Obj) -> bool:
-    """Return True if a claim of the host has the volume that a stand-in is for."""
-    bound = [each["spec"].get("volumeName") for each in two.host.objects("persistentvolumeclaims")]
-    return virtual["metadata"]["name"] in bound
+    """Return True if the copy of a claim that is still there has the volume that a stand-in is for."""
+    kind = "persistentvolumeclaims"
+    originals = {uid_of(each) for each in two.virtual.objects(kind)}
+    for copy in two.host.objects(kind):
+        if copy["spec"].get("volumeName") == virtual["metadata"]["name"]:
+            return annotations_of(copy).get("vsyncer.dev/virtual-uid") in originals
+    return False
 
 
 def volumes() -> Workload:
