@@ -1,9 +1,10 @@
-"""Settings of all tests: the control planes that this checkout has built, and the import of hack/."""
+"""Settings of all tests: the control planes that this checkout has built, the import of hack/, and virtual time."""
 
+import inspect
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import settings
 
 # Tests use the kubelet simulation of hack/, which is no part of the distribution.
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import in_virtual_time
 
 from hack.gate.recorder.gate_recorder import load_profile, watch_for_deaths
 from hack.planes import environment
@@ -67,6 +70,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Look for tasks that die unseen, in a run without the gate, too."""
     watch_for_deaths(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run a test that is a coroutine in virtual time."""
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+        pyfuncitem.obj = lambda **fixtures: in_virtual_time.run(test(**fixtures))
+    return (yield)
 
 
 @pytest.fixture(autouse=True)

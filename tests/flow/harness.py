@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
+import in_virtual_time
 from sampled import config_model, registry, sync_of
 
 from hack.side_tasks import helped_by
-from kube_envtest import EPOCH, Logged, virtual_time
+from kube_envtest import EPOCH, Logged
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Transport
@@ -42,13 +43,8 @@ SyncerClass = type[Syncer]
 
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario in virtual time, for some hours of it at most."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(10_000):
-            await scenario()
-
-    virtual_time.run(bounded())
+    """Run a scenario in virtual time, for some hours of it at most; a test that is a coroutine runs so by itself."""
+    in_virtual_time.run(scenario())
 
 
 def built_in(*names: str) -> list[SyncerClass]:
