@@ -110,16 +110,13 @@ def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: boo
     play(scenario)
 
 
-def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            await put_and_delete(two, SECRETS, secret("x", {"p": "w"}))
-            change = {"data": {"p": "bmV3"}}
-            await admin(two.virtual, Side.VIRTUAL).patch(SECRETS, Key("shop", "x"), change, kind="merge")
-            await until(lambda: (two.copy("secrets", "x") or {})["data"] == {"p": "bmV3"})
-            await released(two, daemon, SECRETS)
-
-    play(scenario)
+async def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> None:
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await put_and_delete(two, SECRETS, secret("x", {"p": "w"}))
+        change = {"data": {"p": "bmV3"}}
+        await admin(two.virtual, Side.VIRTUAL).patch(SECRETS, Key("shop", "x"), change, kind="merge")
+        await until(lambda: (two.copy("secrets", "x") or {})["data"] == {"p": "bmV3"})
+        await released(two, daemon, SECRETS)
 
 
 def test_pod_made_meanwhile_finds_the_secret_it_reads(two: Two) -> None:
@@ -167,30 +164,23 @@ def test_older_state_in_which_nothing_reads_it_costs_no_copy(two: Two) -> None:
     play(scenario)
 
 
-def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_contents(two: Two) -> None:
+async def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_contents(two: Two) -> None:
     """Of such an object only the metadata is known, which is enough to delete a copy, and not to write one."""
-
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            await put_and_delete(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
-            many = {f"example.org/k{number}": "" for number in range(5000)}
-            two.virtual.put(merged(two.original("configmaps", "x") or {}, {"metadata": {"labels": many}}))
-            await until(lambda: daemon.requests("configmaps"))
-            await asyncio.sleep(30)
-            assert (two.copy("configmaps", "x") or {})["data"] == {"color": "blue"}
-            await released(two, daemon, CONFIG_MAPS)
-
-    play(scenario)
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await put_and_delete(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
+        many = {f"example.org/k{number}": "" for number in range(5000)}
+        two.virtual.put(merged(two.original("configmaps", "x") or {}, {"metadata": {"labels": many}}))
+        await until(lambda: daemon.requests("configmaps"))
+        await asyncio.sleep(30)
+        assert (two.copy("configmaps", "x") or {})["data"] == {"color": "blue"}
+        await released(two, daemon, CONFIG_MAPS)
 
 
-def test_service_goes_with_the_mark_as_before(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            await put_and_delete(two, SERVICES, service("x"))
-            await until(lambda: two.copy("services", "x") is None)
-            await daemon.settled()
-
-    play(scenario)
+async def test_service_goes_with_the_mark_as_before(two: Two) -> None:
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await put_and_delete(two, SERVICES, service("x"))
+        await until(lambda: two.copy("services", "x") is None)
+        await daemon.settled()
 
 
 # -- custom kinds ----------------------------------------------------------------------------------
@@ -219,30 +209,27 @@ def test_option_decides_when_the_copy_of_a_custom_object_is_deleted(two: Two, wh
     play(scenario)
 
 
-def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: Two) -> None:
-    async def scenario() -> None:
-        cert_manager(two)
-        async with running(two, example("cert-manager")) as daemon:
-            two.virtual.put(certificate("x"))
-            await until(lambda: two.copy(CERTIFICATES, "x"))
-            copy = there(two.host, CERTIFICATES, host_path("x"))
-            two.host.put(merged(copy, {"metadata": {"finalizers": ["example.com/operator"]}}))
-            two.virtual.delete(CERTIFICATES, "shop/x")
-            await until(lambda: is_deleting(there(two.host, CERTIFICATES, host_path("x"))))
-            two.virtual.put(certificate("x", to="new"))
-            await until(lambda: events(two))
-            [event] = events(two)
-            assert event["involvedObject"]["uid"] == uid_of(there(two.virtual, CERTIFICATES, "shop/x"))
-            assert "the copy of an earlier Certificate of this name" in event["message"]
-            assert HOME not in event["message"]
-            ended = {"metadata": {"finalizers": None}}
-            await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(host_path("x")), ended, kind="merge")
-            await until(lambda: (two.copy(CERTIFICATES, "x") or {}).get("spec", {}).get("dnsNames"))
-            await daemon.settled()
-            assert not is_deleting(there(two.host, CERTIFICATES, host_path("x")))
-            assert len(events(two)) == 1
-
-    play(scenario)
+async def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: Two) -> None:
+    cert_manager(two)
+    async with running(two, example("cert-manager")) as daemon:
+        two.virtual.put(certificate("x"))
+        await until(lambda: two.copy(CERTIFICATES, "x"))
+        copy = there(two.host, CERTIFICATES, host_path("x"))
+        two.host.put(merged(copy, {"metadata": {"finalizers": ["example.com/operator"]}}))
+        two.virtual.delete(CERTIFICATES, "shop/x")
+        await until(lambda: is_deleting(there(two.host, CERTIFICATES, host_path("x"))))
+        two.virtual.put(certificate("x", to="new"))
+        await until(lambda: events(two))
+        [event] = events(two)
+        assert event["involvedObject"]["uid"] == uid_of(there(two.virtual, CERTIFICATES, "shop/x"))
+        assert "the copy of an earlier Certificate of this name" in event["message"]
+        assert HOME not in event["message"]
+        ended = {"metadata": {"finalizers": None}}
+        await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(host_path("x")), ended, kind="merge")
+        await until(lambda: (two.copy(CERTIFICATES, "x") or {}).get("spec", {}).get("dnsNames"))
+        await daemon.settled()
+        assert not is_deleting(there(two.host, CERTIFICATES, host_path("x")))
+        assert len(events(two)) == 1
 
 
 def events(two: Two) -> list[Obj]:

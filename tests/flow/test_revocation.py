@@ -117,63 +117,56 @@ def end(two: Two) -> None:
 
 
 @pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES)
-def test_address_of_a_pod_that_ends_leaves_the_copy_within_a_second(two: Two, freeze: Callable[[Two], object]) -> None:
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            freeze(two)
-            await daemon.settled()
-            end(two)
-            assert await until(lambda: ADDRESS not in addresses(two)) < 1
-            await daemon.settled()
-            since = len(two.host.requests)
-            run(two, "other", "10.9.0.9")
-            assert await until(lambda: OTHER not in addresses(two)) < 1
-            await daemon.settled()
-            assert len(writes(two.host, since)) <= 2, "each change of the facts takes a write"
-
-    play(scenario)
+async def test_address_of_a_pod_that_ends_leaves_the_copy_within_a_second(
+    two: Two, freeze: Callable[[Two], object]
+) -> None:
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        freeze(two)
+        await daemon.settled()
+        end(two)
+        assert await until(lambda: ADDRESS not in addresses(two)) < 1
+        await daemon.settled()
+        since = len(two.host.requests)
+        run(two, "other", "10.9.0.9")
+        assert await until(lambda: OTHER not in addresses(two)) < 1
+        await daemon.settled()
+        assert len(writes(two.host, since)) <= 2, "each change of the facts takes a write"
 
 
 @pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES)
-def test_address_of_a_pod_that_ended_while_no_daemon_ran_leaves_the_copy(
+async def test_address_of_a_pod_that_ended_while_no_daemon_ran_leaves_the_copy(
     two: Two, freeze: Callable[[Two], object]
 ) -> None:
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            freeze(two)
-            await daemon.settled()
-        end(two)
-        async with two.daemon() as daemon:
-            assert await until(lambda: ADDRESS not in addresses(two)) < 5
-            await daemon.settled()
-            assert two.host.get(SLICES, COPY) is None or addresses(two) in ([OTHER], [])
-
-    play(scenario)
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        freeze(two)
+        await daemon.settled()
+    end(two)
+    async with two.daemon() as daemon:
+        assert await until(lambda: ADDRESS not in addresses(two)) < 5
+        await daemon.settled()
+        assert two.host.get(SLICES, COPY) is None or addresses(two) in ([OTHER], [])
 
 
 @pytest.mark.parametrize("freeze", ["pauses the slice", "makes the slice too large", "has the slice excluded"])
-def test_frozen_slice_follows_its_original_again_once_it_may(two: Two, freeze: str) -> None:
-    async def scenario() -> None:
-        given(two)
-        before = there(two.virtual, SLICES, ORIGINAL)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            FREEZES[freeze](two)
-            await daemon.settled()
-            end(two)
-            await until(lambda: ADDRESS not in addresses(two))
-            change(two, ports=[])
-            await daemon.settled()
-            assert there(two.host, SLICES, COPY)["ports"], "it is frozen"
-            two.virtual.put({**before, "ports": [], "endpoints": [{"addresses": [OTHER]}]})
-            await until(lambda: not there(two.host, SLICES, COPY)["ports"])
-            assert addresses(two) == [OTHER]
-
-    play(scenario)
+async def test_frozen_slice_follows_its_original_again_once_it_may(two: Two, freeze: str) -> None:
+    given(two)
+    before = there(two.virtual, SLICES, ORIGINAL)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        FREEZES[freeze](two)
+        await daemon.settled()
+        end(two)
+        await until(lambda: ADDRESS not in addresses(two))
+        change(two, ports=[])
+        await daemon.settled()
+        assert there(two.host, SLICES, COPY)["ports"], "it is frozen"
+        two.virtual.put({**before, "ports": [], "endpoints": [{"addresses": [OTHER]}]})
+        await until(lambda: not there(two.host, SLICES, COPY)["ports"])
+        assert addresses(two) == [OTHER]
 
 
 def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two) -> None:
@@ -255,19 +248,16 @@ def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypat
     play(scenario)
 
 
-def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            annotate(two.host, SLICES, COPY)
-            end(two)
-            await daemon.settled()
-            assert addresses(two) == [ADDRESS, OTHER]
-            annotate(two.host, SLICES, COPY, None)
-            assert await until(lambda: addresses(two) == [OTHER]) < 1
-
-    play(scenario)
+async def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        annotate(two.host, SLICES, COPY)
+        end(two)
+        await daemon.settled()
+        assert addresses(two) == [ADDRESS, OTHER]
+        annotate(two.host, SLICES, COPY, None)
+        assert await until(lambda: addresses(two) == [OTHER]) < 1
 
 
 def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
@@ -294,20 +284,16 @@ def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
     play(scenario)
 
 
-def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:
+async def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:
     """Only the host's operator makes it so large."""
-
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            first = there(two.host, SLICES, COPY)["metadata"]["uid"]
-            two.host.put(merged(there(two.host, SLICES, COPY), {"metadata": {"annotations": MANY | _more()}}))
-            await until(lambda: addresses(two) and there(two.host, SLICES, COPY)["metadata"]["uid"] != first)
-            await daemon.settled()
-            assert addresses(two) == [ADDRESS, OTHER]
-
-    play(scenario)
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        first = there(two.host, SLICES, COPY)["metadata"]["uid"]
+        two.host.put(merged(there(two.host, SLICES, COPY), {"metadata": {"annotations": MANY | _more()}}))
+        await until(lambda: addresses(two) and there(two.host, SLICES, COPY)["metadata"]["uid"] != first)
+        await daemon.settled()
+        assert addresses(two) == [ADDRESS, OTHER]
 
 
 def _more() -> Obj:

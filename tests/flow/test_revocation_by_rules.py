@@ -74,25 +74,22 @@ def test_restart_with_stricter_rules_takes_all_grants_back_from_frozen_copies(tw
     play(scenario)
 
 
-def test_pauses_of_tenants_count_only_where_the_operator_lets_them(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("settings"))
-        pause_cluster(two)
-        annotate(two.virtual, "configmaps", f"{NAMESPACE}/settings")
-        annotate(two.virtual, "namespaces", NAMESPACE)
-        async with serving(two.host, [Tenant(two.virtual, options=GENEROUS)]) as daemon:
-            await daemon.settled()
-            assert two.copy("configmaps", "settings") is None
-        async with between(two.host, [(_rules({"pause": {"byTenants": False}}), two.virtual)]) as daemon:
-            await until(lambda: two.host.objects("configmaps"))
-            await daemon.settled()
-            copy = two.host.objects("configmaps")[0]
-            two.host.put(merged(copy, {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}}))
-            two.virtual.put(merged(there(two.virtual, "configmaps", f"{NAMESPACE}/settings"), {"data": {"new": "1"}}))
-            await daemon.settled()
-            assert "new" not in (two.host.objects("configmaps")[0].get("data") or {}), "the operator's own pause counts"
-
-    play(scenario)
+async def test_pauses_of_tenants_count_only_where_the_operator_lets_them(two: Two) -> None:
+    two.virtual.put(configmap("settings"))
+    pause_cluster(two)
+    annotate(two.virtual, "configmaps", f"{NAMESPACE}/settings")
+    annotate(two.virtual, "namespaces", NAMESPACE)
+    async with serving(two.host, [Tenant(two.virtual, options=GENEROUS)]) as daemon:
+        await daemon.settled()
+        assert two.copy("configmaps", "settings") is None
+    async with between(two.host, [(_rules({"pause": {"byTenants": False}}), two.virtual)]) as daemon:
+        await until(lambda: two.host.objects("configmaps"))
+        await daemon.settled()
+        copy = two.host.objects("configmaps")[0]
+        two.host.put(merged(copy, {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}}))
+        two.virtual.put(merged(there(two.virtual, "configmaps", f"{NAMESPACE}/settings"), {"data": {"new": "1"}}))
+        await daemon.settled()
+        assert "new" not in (two.host.objects("configmaps")[0].get("data") or {}), "the operator's own pause counts"
 
 
 # -- host namespaces -------------------------------------------------------------------------------

@@ -44,73 +44,57 @@ def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("side", list(Side))
 @pytest.mark.parametrize("verb", ["get", "list", "create"])
-def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, side: Side, verb: str) -> None:
+async def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, side: Side, verb: str) -> None:
     """A CRD that is seconds old is answered with 429, as is whatever an API server has no room for."""
-
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        server = two.host if side is Side.HOST else two.virtual
-        rule = server.faults.add(Rule(verb=verb, status=429, retry_after=1, count=6))
-        summary = await runner.run(config(two, elect=False), once=True)
-        assert (summary.exit_code, summary.troubles) == (0, [])
-        assert rule.hits
-        assert two.host.get("configmaps", host_path("x"))
-
-    play(scenario)
+    two.virtual.put(configmap("x"))
+    server = two.host if side is Side.HOST else two.virtual
+    rule = server.faults.add(Rule(verb=verb, status=429, retry_after=1, count=6))
+    summary = await runner.run(config(two, elect=False), once=True)
+    assert (summary.exit_code, summary.troubles) == (0, [])
+    assert rule.hits
+    assert two.host.get("configmaps", host_path("x"))
 
 
-def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        given = config(two, elect=False)
-        await runner.run(given, once=True)
-        for server in (two.host, two.virtual):
-            server.faults.add(Rule(verb="list", status=429, retry_after=1, count=6))
-        async with connecting.connected(given, given.cluster()) as clusters:
-            report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
-        assert (report.problems, report.done) == ([], True)
-        assert two.host.get("configmaps", host_path("x")) is None
-
-    play(scenario)
+async def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    given = config(two, elect=False)
+    await runner.run(given, once=True)
+    for server in (two.host, two.virtual):
+        server.faults.add(Rule(verb="list", status=429, retry_after=1, count=6))
+    async with connecting.connected(given, given.cluster()) as clusters:
+        report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
+    assert (report.problems, report.done) == ([], True)
+    assert two.host.get("configmaps", host_path("x")) is None
 
 
 @pytest.mark.parametrize("elect", [True, False])
-def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        summary = await runner.run(config(two, elect=elect), once=True)
-        assert summary.exit_code == 0
-        assert two.host.get("configmaps", host_path("x"))
-        lease = two.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer-vc")
-        assert (lease["spec"]["holderIdentity"] == "") if lease else not elect
-
-    play(scenario)
+async def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None:
+    two.virtual.put(configmap("x"))
+    summary = await runner.run(config(two, elect=elect), once=True)
+    assert summary.exit_code == 0
+    assert two.host.get("configmaps", host_path("x"))
+    lease = two.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer-vc")
+    assert (lease["spec"]["holderIdentity"] == "") if lease else not elect
 
 
-def test_run_once_beside_a_daemon_writes_nothing_and_names_the_leader(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
-        async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
-            await until(lambda: daemon.is_leader)
-            with pytest.raises(AnotherLeads, match="the-daemon leads"):
-                await runner.run(config(two, elect=True), once=True)
-            assert not [line for line in writes(two.host) if "configmaps" in line]
-            summary = await runner.run(config(two, elect=True), dry_run=True)
-            assert any("create configmaps" in line for line in summary.planned)
-
-    play(scenario)
+async def test_run_once_beside_a_daemon_writes_nothing_and_names_the_leader(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
+    async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
+        await until(lambda: daemon.is_leader)
+        with pytest.raises(AnotherLeads, match="the-daemon leads"):
+            await runner.run(config(two, elect=True), once=True)
+        assert not [line for line in writes(two.host) if "configmaps" in line]
+        summary = await runner.run(config(two, elect=True), dry_run=True)
+        assert any("create configmaps" in line for line in summary.planned)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_missing_host_namespace_ends_the_run_and_stores_no_identity(two: Two, dry_run: bool) -> None:
-    async def scenario() -> None:
-        two.host.delete("namespaces", HOME)
-        with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
-            await runner.run(config(two, elect=False), once=True, dry_run=dry_run)
-        assert not writes(two.virtual)
-
-    play(scenario)
+async def test_missing_host_namespace_ends_the_run_and_stores_no_identity(two: Two, dry_run: bool) -> None:
+    two.host.delete("namespaces", HOME)
+    with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
+        await runner.run(config(two, elect=False), once=True, dry_run=dry_run)
+    assert not writes(two.virtual)
 
 
 def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Process]:

@@ -57,26 +57,23 @@ def without(world: World, reason: str) -> None:
 
 @pytest.mark.parametrize(("reason", "message"), [("no answer", "refused"), ("no kubeconfig", "doesn't exist")])
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_failed_cluster_is_named_and_the_others_are_synced(
+async def test_failed_cluster_is_named_and_the_others_are_synced(
     world: World, reason: str, message: str, dry_run: bool
 ) -> None:
-    async def scenario() -> None:
-        without(world, reason)
-        summary = await runner.run(config(), once=True, dry_run=dry_run)
-        assert summary.exit_code == 1
-        assert list(summary.failed) == ["pets"]
-        assert message in summary.failed["pets"]
-        assert summary.lines()[-1] == f"failed: pets: {summary.failed['pets']}"
-        assert summary.troubles == []
-        done = {name for name in NAMES if world.has_copy(name)}
-        assert done == (set() if dry_run else {"bank", "shop"})
-        if dry_run:
-            would = "\n".join(summary.lines())
-            assert all(f"would create configmaps {HOME}/x-x-shop-x-{name} on the host" in would for name in done)
-            assert "on the virtual side of bank" in would
-            assert not writes(world.host)
-
-    play(scenario)
+    without(world, reason)
+    summary = await runner.run(config(), once=True, dry_run=dry_run)
+    assert summary.exit_code == 1
+    assert list(summary.failed) == ["pets"]
+    assert message in summary.failed["pets"]
+    assert summary.lines()[-1] == f"failed: pets: {summary.failed['pets']}"
+    assert summary.troubles == []
+    done = {name for name in NAMES if world.has_copy(name)}
+    assert done == (set() if dry_run else {"bank", "shop"})
+    if dry_run:
+        would = "\n".join(summary.lines())
+        assert all(f"would create configmaps {HOME}/x-x-shop-x-{name} on the host" in would for name in done)
+        assert "on the virtual side of bank" in would
+        assert not writes(world.host)
 
 
 def test_bug_in_one_start_affects_no_other_cluster(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,22 +94,16 @@ def test_bug_in_one_start_affects_no_other_cluster(world: World, monkeypatch: py
     play(scenario)
 
 
-def test_all_failed_clusters_are_named(world: World) -> None:
-    async def scenario() -> None:
-        world.cut.update(NAMES)
-        summary = await runner.run(config(), once=True)
-        assert (summary.exit_code, sorted(summary.failed)) == (1, list(NAMES))
-
-    play(scenario)
+async def test_all_failed_clusters_are_named(world: World) -> None:
+    world.cut.update(NAMES)
+    summary = await runner.run(config(), once=True)
+    assert (summary.exit_code, sorted(summary.failed)) == (1, list(NAMES))
 
 
-def test_error_of_the_only_cluster_ends_the_run(world: World) -> None:
-    async def scenario() -> None:
-        without(world, "no kubeconfig")
-        with pytest.raises(ConfigError, match="doesn't exist"):
-            await runner.run(config("pets"), once=True)
-
-    play(scenario)
+async def test_error_of_the_only_cluster_ends_the_run(world: World) -> None:
+    without(world, "no kubeconfig")
+    with pytest.raises(ConfigError, match="doesn't exist"):
+        await runner.run(config("pets"), once=True)
 
 
 def test_cluster_lost_meanwhile_is_named_and_the_others_are_synced(

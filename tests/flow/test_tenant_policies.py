@@ -34,28 +34,25 @@ def labelled(name: str, **labels: str) -> Obj:
     return merged(bare(name), {"metadata": {"labels": labels}})
 
 
-def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(labelled("front", team="a"))
-        two.virtual.put(policy("web", TEAM))
-        async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
-            await until(lambda: named(two, "web") == ["front"])
-            two.virtual.put(labelled("back", team="a"))
-            await until(lambda: named(two, "web") == ["back", "front"])
-            two.virtual.put(labelled("front", team="b"))
-            await until(lambda: named(two, "web") == ["back"])
-            two.virtual.put(labelled("back"))
-            await until(lambda: two.copy(PLURAL, "web") and not named(two, "web"))
-            copy = two.copy(PLURAL, "web") or {}
-            assert copy["spec"]["policyTypes"] == ["Ingress"]
-            assert not copy["spec"].get("ingress"), "a rule without peers would be for all"
-            two.virtual.delete(PLURAL, f"{NAMESPACE}/web")
-            await until(lambda: not two.copy(PLURAL, "web"))
-            await daemon.settled()
-            assert two.host.objects(PLURAL, HOME) == []
-
-    play(scenario)
+async def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> None:
+    two = Two()
+    two.virtual.put(labelled("front", team="a"))
+    two.virtual.put(policy("web", TEAM))
+    async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
+        await until(lambda: named(two, "web") == ["front"])
+        two.virtual.put(labelled("back", team="a"))
+        await until(lambda: named(two, "web") == ["back", "front"])
+        two.virtual.put(labelled("front", team="b"))
+        await until(lambda: named(two, "web") == ["back"])
+        two.virtual.put(labelled("back"))
+        await until(lambda: two.copy(PLURAL, "web") and not named(two, "web"))
+        copy = two.copy(PLURAL, "web") or {}
+        assert copy["spec"]["policyTypes"] == ["Ingress"]
+        assert not copy["spec"].get("ingress"), "a rule without peers would be for all"
+        two.virtual.delete(PLURAL, f"{NAMESPACE}/web")
+        await until(lambda: not two.copy(PLURAL, "web"))
+        await daemon.settled()
+        assert two.host.objects(PLURAL, HOME) == []
 
 
 def test_tenant_gets_one_event_about_cut_rules() -> None:
