@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import Daemon, Two, play, until, widget, writes
+from harness import Daemon, Two, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, on, running
 from shop_scene import status, the_copy
 
@@ -108,29 +108,25 @@ def notes(two: Two) -> tuple[Any, Any]:
     return first, second
 
 
-def test_annotation_is_shared_by_its_key() -> None:
+async def test_annotation_is_shared_by_its_key() -> None:
     owned = {"/metadata/annotations/example.org~1team": "both"}
     sync = {"toHost": {"configMaps": {"all": True, "authority": owned}}}
-
-    async def scenario() -> None:
-        two, config = with_map(), configured(sync, "configmaps")
-        edit(two, "virtual", "configmaps", {"metadata": {"annotations": {TEAM: "blue", "other": "1"}}})
-        async with running(two, config) as daemon:
-            await until(lambda: notes(two) == ("blue", "blue"))
-            await daemon.settled()
-            edit(two, "host", "configmaps", {"metadata": {"annotations": {TEAM: "red", "other": "2"}}})
-            await until(lambda: notes(two) == ("red", "red"))
-            await daemon.settled()
-            assert annotations_of(the_copy(two, "configmaps", "x"))["other"] == "1"
-        edit(two, "host", "configmaps", {"metadata": {"annotations": {TEAM: None}}})
-        async with running(two, config) as daemon:
-            await until(lambda: notes(two) == (None, None))
-            edit(two, "virtual", "configmaps", {"metadata": {"annotations": {TEAM: "green"}}})
-            await until(lambda: notes(two) == ("green", "green"))
-            await daemon.settled()
-            await nothing_is_written(two, 60)
-
-    play(scenario)
+    two, config = with_map(), configured(sync, "configmaps")
+    edit(two, "virtual", "configmaps", {"metadata": {"annotations": {TEAM: "blue", "other": "1"}}})
+    async with running(two, config) as daemon:
+        await until(lambda: notes(two) == ("blue", "blue"))
+        await daemon.settled()
+        edit(two, "host", "configmaps", {"metadata": {"annotations": {TEAM: "red", "other": "2"}}})
+        await until(lambda: notes(two) == ("red", "red"))
+        await daemon.settled()
+        assert annotations_of(the_copy(two, "configmaps", "x"))["other"] == "1"
+    edit(two, "host", "configmaps", {"metadata": {"annotations": {TEAM: None}}})
+    async with running(two, config) as daemon:
+        await until(lambda: notes(two) == (None, None))
+        edit(two, "virtual", "configmaps", {"metadata": {"annotations": {TEAM: "green"}}})
+        await until(lambda: notes(two) == ("green", "green"))
+        await daemon.settled()
+        await nothing_is_written(two, 60)
 
 
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
@@ -201,7 +197,7 @@ async def test_virtual_side_wins_after_the_base_was_removed() -> None:
         """The virtual side's on both."""
 
 
-def test_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
+async def test_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
     """Both insist. Once it is frozen neither side's value crosses, and the rest of the object still does."""
 
     async def insist(two: Two, side: str, value: str) -> None:
@@ -210,25 +206,22 @@ def test_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
                 edit(two, side, "configmaps", {"data": {"a": value}})
             await asyncio.sleep(1)
 
-    async def scenario() -> None:
-        two = with_map()
-        async with sharing(two, START), asyncio.TaskGroup() as tasks:
-            insisting = [tasks.create_task(insist(two, *each)) for each in (("virtual", "ours"), ("host", "theirs"))]
-            await until(lambda: events(two, "FieldFrozen"), within=500)
-            for one in insisting:
-                one.cancel()
-            ours, theirs = {"a": "ours"}, {"a": "theirs"}
-            await until(lambda: values(two) == (ours, theirs))
-            await nothing_is_written(two, 60)
-            assert values(two) == (ours, theirs)
-            edit(two, "virtual", "configmaps", {"data": {"b": "new"}})
-            await until(lambda: values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"}))
-            await asyncio.sleep(60)
-            assert values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"})
-        async with sharing(two, {**ours, "b": "new"}):
-            """It knows of no fight, and the virtual side has changed the field, too."""
-
-    play(scenario)
+    two = with_map()
+    async with sharing(two, START), asyncio.TaskGroup() as tasks:
+        insisting = [tasks.create_task(insist(two, *each)) for each in (("virtual", "ours"), ("host", "theirs"))]
+        await until(lambda: events(two, "FieldFrozen"), within=500)
+        for one in insisting:
+            one.cancel()
+        ours, theirs = {"a": "ours"}, {"a": "theirs"}
+        await until(lambda: values(two) == (ours, theirs))
+        await nothing_is_written(two, 60)
+        assert values(two) == (ours, theirs)
+        edit(two, "virtual", "configmaps", {"data": {"b": "new"}})
+        await until(lambda: values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"}))
+        await asyncio.sleep(60)
+        assert values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"})
+    async with sharing(two, {**ours, "b": "new"}):
+        """It knows of no fight, and the virtual side has changed the field, too."""
 
 
 async def test_fields_beside_a_contended_one_are_remembered_as_usual() -> None:

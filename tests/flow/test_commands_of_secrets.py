@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME
-from harness import host_path, play, until, writes
+from harness import host_path, until, writes
 from secrets_scene import TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
@@ -138,32 +138,24 @@ async def test_run_once_ends_where_secrets_cannot_be_listed(world: Secrets) -> N
     assert not writes(world.host)
 
 
-def test_run_once_ends_a_cluster_of_a_secret_that_takes_too_much_memory_alone(world: Secrets) -> None:
+async def test_run_once_ends_a_cluster_of_a_secret_that_takes_too_much_memory_alone(world: Secrets) -> None:
     for number in range(TOO_MANY):
         world.servers["shop"].put(configmap(f"many-{number}", {"k": "x" * 5_000}))
-
-    async def scenario() -> None:
-        world.put(secret("shop"), secret("pets"))
-        entry = {"namespace": TEAM, "hostNamespaces": [HOME], "maxMegabytes": 1}
-        summary = await run(configured("bank", secrets=[entry]), once=True)
-        assert list(summary.failed) == ["shop"]
-        assert "its objects take more than 1 MB of the daemon's memory" in summary.failed["shop"]
-        assert [world.has_copy(name) for name in ("bank", "pets")] == [True, True]
-
-    play(scenario)
+    world.put(secret("shop"), secret("pets"))
+    entry = {"namespace": TEAM, "hostNamespaces": [HOME], "maxMegabytes": 1}
+    summary = await run(configured("bank", secrets=[entry]), once=True)
+    assert list(summary.failed) == ["shop"]
+    assert "its objects take more than 1 MB of the daemon's memory" in summary.failed["shop"]
+    assert [world.has_copy(name) for name in ("bank", "pets")] == [True, True]
 
 
-def test_run_once_leaves_out_clusters_of_secrets_for_which_there_is_no_room(
+async def test_run_once_leaves_out_clusters_of_secrets_for_which_there_is_no_room(
     world: Secrets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 6 << 20)
-
-    async def scenario() -> None:
-        world.put(secret("shop"), secret("pets"))
-        summary = await run(configured("bank"), once=True)
-        assert len(summary.failed) == 1
-        [why] = summary.failed.values()
-        assert "there is no room for it" in why
-        assert world.has_copy("bank")
-
-    play(scenario)
+    world.put(secret("shop"), secret("pets"))
+    summary = await run(configured("bank"), once=True)
+    assert len(summary.failed) == 1
+    [why] = summary.failed.values()
+    assert "there is no room for it" in why
+    assert world.has_copy("bank")

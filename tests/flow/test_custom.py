@@ -15,7 +15,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import CLUSTER, HOME, Two, built_in, host_path, play, until, writes
+from harness import CLUSTER, HOME, Two, built_in, host_path, until, writes
 from sampled import config_model
 
 from syncer.api.reasons import RequestState
@@ -173,32 +173,28 @@ async def test_issuers_of_the_host_appear_and_are_used_under_their_own_names(two
         await until(lambda: two.virtual.get(CLUSTER_ISSUERS, "public") is None)
 
 
-def test_annotation_of_the_host_comes_up_goes_with_it_and_never_goes_down(two: Two) -> None:
+async def test_annotation_of_the_host_comes_up_goes_with_it_and_never_goes_down(two: Two) -> None:
     address = "example.org/address"
     sync = {"custom": {ISSUERS: {"up": ["status", "/metadata/annotations/example.org~1address"]}}}
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": sync}
     config = config_model(built_in()).model_validate(given)
-
-    async def scenario() -> None:
-        cert_manager(two)
-        forged = {"annotations": {address: "forged", "kept": "1"}}
-        two.virtual.put(custom(ISSUERS, "ca", spec={"selfSigned": {}}, metadata=forged))
-        async with running(two, config) as daemon:
-            await until(lambda: two.copy(ISSUERS, "ca"))
-            await daemon.settled()
-            copy = there(two.host, ISSUERS, host_path("ca"))
-            assert address not in copy["metadata"]["annotations"]
-            assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
-            two.host.put(merged(copy, {"metadata": {"annotations": {address: "192.0.2.1"}}}))
-            await daemon.settled()
-            shown = there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"]
-            assert shown == {"kept": "1", address: "192.0.2.1"}
-            copy = there(two.host, ISSUERS, host_path("ca"))
-            two.host.put(merged(copy, {"metadata": {"annotations": {address: None}}}))
-            await daemon.settled()
-            assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
-            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
-            await asyncio.sleep(600)
-            assert [writes(server, since) for server, since in sent_before.items()] == [[], []]
-
-    play(scenario)
+    cert_manager(two)
+    forged = {"annotations": {address: "forged", "kept": "1"}}
+    two.virtual.put(custom(ISSUERS, "ca", spec={"selfSigned": {}}, metadata=forged))
+    async with running(two, config) as daemon:
+        await until(lambda: two.copy(ISSUERS, "ca"))
+        await daemon.settled()
+        copy = there(two.host, ISSUERS, host_path("ca"))
+        assert address not in copy["metadata"]["annotations"]
+        assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
+        two.host.put(merged(copy, {"metadata": {"annotations": {address: "192.0.2.1"}}}))
+        await daemon.settled()
+        shown = there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"]
+        assert shown == {"kept": "1", address: "192.0.2.1"}
+        copy = there(two.host, ISSUERS, host_path("ca"))
+        two.host.put(merged(copy, {"metadata": {"annotations": {address: None}}}))
+        await daemon.settled()
+        assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
+        sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
+        await asyncio.sleep(600)
+        assert [writes(server, since) for server, since in sent_before.items()] == [[], []]

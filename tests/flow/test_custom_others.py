@@ -21,7 +21,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import CLUSTER, HOME, NAMESPACE, Two, host_path, play, until, writes
+from harness import CLUSTER, HOME, NAMESPACE, Two, host_path, until, writes
 from sampled import config_model, registry
 
 from syncer.api import Obj, Resource
@@ -170,26 +170,22 @@ async def test_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(t
 
 
 @pytest.mark.parametrize("first", ["secret", "name"])
-def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str) -> None:
+async def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str) -> None:
     """The Service Binding convention: the operator makes a Secret under a name of its own, which its status names."""
     related = {"resource": "secrets", "origin": "host", "by": {"reference": "status.binding.name"}}
     entry = {"down": ["spec"], "up": ["status"], "related": [related]}
-
-    async def scenario() -> None:
-        define(two, DATABASES)
-        two.virtual.put(custom(DATABASES, "db", spec={"size": 1}))
-        async with running(two, configured({"sync": {"custom": {DATABASES: entry}}})) as daemon:
-            copy = await appeared(two, DATABASES, "db")
-            named = merged(copy, {"status": {"binding": {"name": "binding-7"}}})
-            made = secret("binding-7", {"user": "me"}, namespace=HOME)
-            for obj in (made, named) if first == "secret" else (named, made):
-                two.host.put(obj)
-                await daemon.settled()
-            assert there(two.virtual, "secrets", f"{NAMESPACE}/binding-7")["data"] == made["data"]
-            two.host.put(merged(there(two.host, DATABASES, host_path("db")), {"status": {"binding": None}}))
-            await until(lambda: two.original("secrets", "binding-7") is None)
-
-    play(scenario)
+    define(two, DATABASES)
+    two.virtual.put(custom(DATABASES, "db", spec={"size": 1}))
+    async with running(two, configured({"sync": {"custom": {DATABASES: entry}}})) as daemon:
+        copy = await appeared(two, DATABASES, "db")
+        named = merged(copy, {"status": {"binding": {"name": "binding-7"}}})
+        made = secret("binding-7", {"user": "me"}, namespace=HOME)
+        for obj in (made, named) if first == "secret" else (named, made):
+            two.host.put(obj)
+            await daemon.settled()
+        assert there(two.virtual, "secrets", f"{NAMESPACE}/binding-7")["data"] == made["data"]
+        two.host.put(merged(there(two.host, DATABASES, host_path("db")), {"status": {"binding": None}}))
+        await until(lambda: two.original("secrets", "binding-7") is None)
 
 
 def configured(options: Mapping[str, Any]) -> SyncerConfig:

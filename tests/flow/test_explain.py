@@ -18,7 +18,6 @@ from harness import (
     built_in,
     configured,
     host_path,
-    play,
     until,
     utcnow,
     writes,
@@ -258,41 +257,33 @@ async def test_list_comes_in_pages_without_a_gap() -> None:
 
 
 @pytest.mark.parametrize("together", [1, 4, 500])
-def test_list_is_whole_however_many_are_sorted_together(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+async def test_list_is_whole_however_many_are_sorted_together(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     monkeypatch.setattr("syncer.daemon.pages.listing.SORTED", together)
-
-    async def scenario() -> None:
-        two = Two()
-        for number in range(25):
-            two.virtual.put(labelled(configmap(f"c{number:02}"), parity="odd" if number % 2 else "even"))
-        async with settled(two.daemon(built_in("configmaps"))) as daemon:
-            found = await states(daemon, states="in_step", selector="parity=odd")
-            assert list(found) == [f"{NAMESPACE}/c{number:02}" for number in range(1, 25, 2)]
-
-    play(scenario)
+    two = Two()
+    for number in range(25):
+        two.virtual.put(labelled(configmap(f"c{number:02}"), parity="odd" if number % 2 else "even"))
+    async with settled(two.daemon(built_in("configmaps"))) as daemon:
+        found = await states(daemon, states="in_step", selector="parity=odd")
+        assert list(found) == [f"{NAMESPACE}/c{number:02}" for number in range(1, 25, 2)]
 
 
-def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncer.daemon.pages.listing.STEP", 5)
-
-    async def scenario() -> None:
-        two = Two()
-        for number in range(25):
-            two.virtual.put(configmap(f"c{number}"))
-        async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
-            pair = daemon.process.pairs[CLUSTER]
-            controllers = dict(pair.controllers)
-            listing = asyncio.create_task(listed(daemon.process, {}))
-            for _ in range(2):  # it sorts the objects, and has shown some
-                await asyncio.sleep(0)
-            pair.controllers.clear()
-            try:
-                found = await listing
-            finally:
-                pair.controllers.update(controllers)
-            assert 0 < len(found.items) < 25
-
-    play(scenario)
+    two = Two()
+    for number in range(25):
+        two.virtual.put(configmap(f"c{number}"))
+    async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
+        pair = daemon.process.pairs[CLUSTER]
+        controllers = dict(pair.controllers)
+        listing = asyncio.create_task(listed(daemon.process, {}))
+        for _ in range(2):  # it sorts the objects, and has shown some
+            await asyncio.sleep(0)
+        pair.controllers.clear()
+        try:
+            found = await listing
+        finally:
+            pair.controllers.update(controllers)
+        assert 0 < len(found.items) < 25
 
 
 @pytest.mark.parametrize("states", ["in_step,pending,skipped,failing,parked,paused,frozen", "paused,skipped"])

@@ -195,20 +195,18 @@ async def test_cluster_with_too_large_objects_is_not_served_until_they_shrink(wo
         await until(lambda: world.has_copy("shop", "later"))
 
 
-def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_has_a_limit_by_default_if_there_are_several(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 0)
-
-    async def scenario() -> None:
-        bank, shop = clusters_named("bank", "shop")
-        async with world.served(bank) as (process, fleet):
-            await until(lambda: world.has_copy("bank"))
-            assert process.pairs["bank"].informers.budget.most == 0
-            fleet.update([bank, shop])
-            await until(lambda: world.has_copy("shop"))
-            most = {name: pair.informers.budget.most for name, pair in process.pairs.items()}
-            assert most == dict.fromkeys(("bank", "shop"), DEFAULT_BYTES)
-
-    play(scenario)
+    bank, shop = clusters_named("bank", "shop")
+    async with world.served(bank) as (process, fleet):
+        await until(lambda: world.has_copy("bank"))
+        assert process.pairs["bank"].informers.budget.most == 0
+        fleet.update([bank, shop])
+        await until(lambda: world.has_copy("shop"))
+        most = {name: pair.informers.budget.most for name, pair in process.pairs.items()}
+        assert most == dict.fromkeys(("bank", "shop"), DEFAULT_BYTES)
 
 
 async def test_cluster_that_leaves_before_its_answer_leaves_nothing_running(world: World) -> None:
@@ -235,15 +233,13 @@ async def test_only_cluster_with_too_large_objects_is_served_again_after_they_sh
         await until(lambda: states(process) == {"shop": "served"}, within=200)
 
 
-def test_only_cluster_may_take_half_of_the_containers_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_cluster_may_take_half_of_the_containers_memory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 512 << 20)
-
-    async def scenario() -> None:
-        async with world.served(*clusters_named("bank")) as (process, _):
-            await until(lambda: world.has_copy("bank"))
-            assert process.pairs["bank"].informers.budget.most == 256 << 20
-
-    play(scenario)
+    async with world.served(*clusters_named("bank")) as (process, _):
+        await until(lambda: world.has_copy("bank"))
+        assert process.pairs["bank"].informers.budget.most == 256 << 20
 
 
 async def test_only_cluster_that_is_cut_off_during_its_start_is_retried(world: World) -> None:
@@ -285,7 +281,7 @@ async def test_cluster_that_has_not_begun_is_not_ready(world: World) -> None:
         assert None not in _caches(process).values()
 
 
-def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
+async def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def found(*_: object) -> ApiServerAddress:
@@ -297,13 +293,9 @@ def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
     monkeypatch.setattr(api_server, "is_needed", lambda settings: True)
     monkeypatch.setattr(api_server, "find", found)
     monkeypatch.setattr(startup, "login_to", lambda cluster: None)
-
-    async def scenario() -> None:
-        async with world.served(*clusters_named("shop")):
-            server = world.servers["shop"]
-            await until(lambda: server.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
-
-    play(scenario)
+    async with world.served(*clusters_named("shop")):
+        server = world.servers["shop"]
+        await until(lambda: server.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
 
 
 async def test_limit_of_memory_changes_without_a_restart(world: World) -> None:
@@ -316,21 +308,18 @@ async def test_limit_of_memory_changes_without_a_restart(world: World) -> None:
         assert {pair.informers.budget.most for pair in before.values()} == {7 << 20}
 
 
-def test_discovery_of_the_host_is_shared(world: World) -> None:
+async def test_discovery_of_the_host_is_shared(world: World) -> None:
     """Also by those that look again and again, as a kind that they wait for isn't served."""
     waiting = {"sync": {"toHost": {"configMaps": {"all": True}}, "custom": {"widgets.example.org": {}}}}
 
     def looks() -> int:
         return sum(one.path == "/apis" for one in world.host.requests)
 
-    async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "pets", "shop", **waiting)):
-            await until(lambda: all(map(world.has_copy, world.servers)))
-            assert looks() == 1
-            await asyncio.sleep(3600)
-            assert looks() < 3600 / LAST_LOOK + 20
-
-    play(scenario)
+    async with world.served(*clusters_named("bank", "pets", "shop", **waiting)):
+        await until(lambda: all(map(world.has_copy, world.servers)))
+        assert looks() == 1
+        await asyncio.sleep(3600)
+        assert looks() < 3600 / LAST_LOOK + 20
 
 
 async def test_cluster_that_leaves_finishes_its_requests_in_work(world: World) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, Two, crd, host_path, play, until, widget, writes
+from harness import HOME, Two, crd, host_path, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
 
 from kube_envtest import Rule
@@ -125,33 +125,29 @@ async def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool
 
 @pytest.mark.parametrize("sees", [False, True], ids=["without the right", "with the right"])
 @pytest.mark.parametrize("how", ["gone", "going", "replaced"])
-def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: bool) -> None:
+async def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: bool) -> None:
     """Whoever uninstalls an operator on the host deletes all copies of its kinds, and means none of the originals."""
     crds = "customresourcedefinitions.apiextensions.k8s.io"
-
-    async def scenario() -> None:
-        two, config, plural = started("custom", "propagate")
-        async with running(two, config) as daemon:
-            await until(lambda: marked(two, plural))
-            await daemon.settled()
-            if not sees:
-                blinded(two, crds)
-            definition = two.host.get(crds, WIDGETS)
-            assert definition
-            await asyncio.sleep(5)
-            if how == "going":
-                two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
-                two.host.delete(crds, WIDGETS)
-                two.host.delete(plural, host_path("x"))
-            else:
-                two.host.delete(crds, WIDGETS)
-            if how == "replaced":
-                two.host.put(crd("widgets"))
-            await asyncio.sleep(700)
-            if sees or how == "gone":
-                assert two.original(plural, "x")
-
-    play(scenario)
+    two, config, plural = started("custom", "propagate")
+    async with running(two, config) as daemon:
+        await until(lambda: marked(two, plural))
+        await daemon.settled()
+        if not sees:
+            blinded(two, crds)
+        definition = two.host.get(crds, WIDGETS)
+        assert definition
+        await asyncio.sleep(5)
+        if how == "going":
+            two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
+            two.host.delete(crds, WIDGETS)
+            two.host.delete(plural, host_path("x"))
+        else:
+            two.host.delete(crds, WIDGETS)
+        if how == "replaced":
+            two.host.put(crd("widgets"))
+        await asyncio.sleep(700)
+        if sees or how == "gone":
+            assert two.original(plural, "x")
 
 
 def blinded(two: Guarded, plural: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, built_in, play, until, writes
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, built_in, until, writes
 from rules_scene import USER, Guarded, configured, edit, events, grant, running
 from sampled import config_model
 
@@ -86,20 +86,16 @@ async def test_listed_object_is_explained_by_its_name_on_the_host() -> None:
         assert found["state"] == "in_step"
 
 
-def test_metric_of_watches_is_1_while_each_listed_namespace_is_watched() -> None:
+async def test_metric_of_watches_is_1_while_each_listed_namespace_is_watched() -> None:
     more = {**LISTED, "web/db": f"{NAMESPACE}/other"}
-
-    async def scenario() -> None:
-        two = Guarded()
-        infra(two)
-        async with running(two, config(more)) as daemon:
-            await until(lambda: listed(two))
-            measure(daemon.process, config(more), None)
-            registry = daemon.process.metrics.registry
-            labels = {"cluster": CLUSTER, "side": "host", "resource": "secrets"}
-            await until(lambda: registry.get_sample_value("syncer_watch_up", labels) == 1.0)
-
-    play(scenario)
+    two = Guarded()
+    infra(two)
+    async with running(two, config(more)) as daemon:
+        await until(lambda: listed(two))
+        measure(daemon.process, config(more), None)
+        registry = daemon.process.metrics.registry
+        labels = {"cluster": CLUSTER, "side": "host", "resource": "secrets"}
+        await until(lambda: registry.get_sample_value("syncer_watch_up", labels) == 1.0)
 
 
 async def test_metric_of_mappings_counts_the_shown_objects_by_metadata_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ async def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Tw
             assert server._for_tenant(hosted, text) == expected
 
 
-def test_failure_of_the_server_is_shown_until_it_serves_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failure_of_the_server_is_shown_until_it_serves_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[Exception]
     follow, failures = NodeServer._follow, [ValueError("odd"), KeyError("of the host")]
 
@@ -164,16 +164,12 @@ def test_failure_of_the_server_is_shown_until_it_serves_again(two: Two, monkeypa
         await follow(self)
 
     monkeypatch.setattr(NodeServer, "_follow", failing)
-
-    async def scenario() -> None:
-        async with two.daemon([Maps]) as daemon, kubelet(daemon):
-            assert "the server failed; restarting: KeyError" in public(daemon)
-            assert "of the host" not in public(daemon), "anybody may read that page"
-            await asyncio.sleep(3 * AGAIN_SECONDS)
-            assert "the server failed" not in public(daemon)
-            assert failures == []
-
-    play(scenario)
+    async with two.daemon([Maps]) as daemon, kubelet(daemon):
+        assert "the server failed; restarting: KeyError" in public(daemon)
+        assert "of the host" not in public(daemon), "anybody may read that page"
+        await asyncio.sleep(3 * AGAIN_SECONDS)
+        assert "the server failed" not in public(daemon)
+        assert failures == []
 
 
 def free_pair() -> int:
@@ -198,25 +194,24 @@ def test_port_that_others_have_is_shown_and_the_node_gets_another(two: Two) -> N
         play(scenario)
 
 
-def test_replica_that_begins_to_lead_writes_its_address_at_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replica_that_begins_to_lead_writes_its_address_at_once(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def shown() -> bool:
         node = two.virtual.get(NODES.plural, "node-1") or {}
         return bool(node["status"]["addresses"] == [{"type": "InternalIP", "address": "127.0.0.1"}])
 
-    async def scenario() -> None:
-        async with with_a_node(two) as daemon:
-            monkeypatch.setattr(daemon.process.served[CLUSTER], "may_write", lambda: False)
-            async with kubelet(daemon, first_port=free_port()):
-                await asyncio.sleep(1.5 * LOOK_SECONDS)
-                assert not shown(), "another replica leads"
-                monkeypatch.undo()
-                *_, lead = daemon.process.served[CLUSTER]._duties
-                await lead()
-                await asyncio.sleep(LOOK_SECONDS / 5)
-                assert shown()
-            assert lead not in daemon.process.served[CLUSTER]._duties
-
-    play(scenario)
+    async with with_a_node(two) as daemon:
+        monkeypatch.setattr(daemon.process.served[CLUSTER], "may_write", lambda: False)
+        async with kubelet(daemon, first_port=free_port()):
+            await asyncio.sleep(1.5 * LOOK_SECONDS)
+            assert not shown(), "another replica leads"
+            monkeypatch.undo()
+            *_, lead = daemon.process.served[CLUSTER]._duties
+            await lead()
+            await asyncio.sleep(LOOK_SECONDS / 5)
+            assert shown()
+        assert lead not in daemon.process.served[CLUSTER]._duties
 
 
 async def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(

@@ -226,23 +226,19 @@ async def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
             await until(lambda: two.copy(plural, "x") is None)  # noqa: B023
 
 
-def test_copy_of_an_object_with_as_many_annotations_as_may_be_follows_it(two: Two) -> None:
+async def test_copy_of_an_object_with_as_many_annotations_as_may_be_follows_it(two: Two) -> None:
     """Its marks give it more than the original has."""
     most = {f"note-{number}": "" for number in range(MOST_KEYS)}
-
-    async def scenario() -> None:
-        two.virtual.put(service("x", metadata={"annotations": most}))
-        async with two.daemon(built_in("services")) as daemon:
-            await until(lambda: two.copy("services", "x"))
-            await daemon.settled()
-            two.virtual.put(merged(two.original("services", "x") or {}, {"metadata": {"labels": {"tier": "gold"}}}))
-            await until(lambda: (two.copy("services", "x") or {})["metadata"]["labels"].get("tier") == "gold")
-
-    play(scenario)
+    two.virtual.put(service("x", metadata={"annotations": most}))
+    async with two.daemon(built_in("services")) as daemon:
+        await until(lambda: two.copy("services", "x"))
+        await daemon.settled()
+        two.virtual.put(merged(two.original("services", "x") or {}, {"metadata": {"labels": {"tier": "gold"}}}))
+        await until(lambda: (two.copy("services", "x") or {})["metadata"]["labels"].get("tier") == "gold")
 
 
 @pytest.mark.parametrize("count", [FEW // 2, FEW + 1])
-def test_orphans_are_found_by_their_metadata_and_many_in_steps(
+async def test_orphans_are_found_by_their_metadata_and_many_in_steps(
     two: Two, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -262,21 +258,18 @@ def test_orphans_are_found_by_their_metadata_and_many_in_steps(
         assert not asking
         return get(store, key)
 
-    async def scenario() -> None:
-        async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
-            for number in range(count):
-                two.virtual.put(service(f"gone{number}"))
-            await daemon.settled()
-            assert copied(two, "services") == count
+    async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
         for number in range(count):
-            two.virtual.delete("services", f"{NAMESPACE}/gone{number}")
-        for name, function in (("outline", outline), ("get", get)):
-            monkeypatch.setattr(Store, name, function)
-        monkeypatch.setattr(ClusterPair, "ask_all", asking_all)
-        async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
-            await daemon.settled()
-            known = len(daemon.requests("services"))
-            assert copied(two, "services") == known == (0 if count <= FEW else count), "so many deletions are confirmed"
-        assert len(asked) == (count if count <= FEW else 0)
-
-    play(scenario)
+            two.virtual.put(service(f"gone{number}"))
+        await daemon.settled()
+        assert copied(two, "services") == count
+    for number in range(count):
+        two.virtual.delete("services", f"{NAMESPACE}/gone{number}")
+    for name, function in (("outline", outline), ("get", get)):
+        monkeypatch.setattr(Store, name, function)
+    monkeypatch.setattr(ClusterPair, "ask_all", asking_all)
+    async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
+        await daemon.settled()
+        known = len(daemon.requests("services"))
+        assert copied(two, "services") == known == (0 if count <= FEW else count), "so many deletions are confirmed"
+    assert len(asked) == (count if count <= FEW else 0)

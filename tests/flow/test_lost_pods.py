@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from harness import ALL, HOME, Daemon, Two, admin, built_in, host_path, play, until, writes
+from harness import ALL, HOME, Daemon, Two, admin, built_in, host_path, until, writes
 from patrol_scene import patrolled
 
 from syncer.api import Key, Obj, Side
@@ -233,30 +233,26 @@ async def test_host_that_shows_an_older_state_makes_no_pod_fail(two: Two, is_del
         assert two.copy("pods", "x")
 
 
-def test_pods_with_a_stopped_deletion_do_not_fail_either(two: Two) -> None:
+async def test_pods_with_a_stopped_deletion_do_not_fail_either(two: Two) -> None:
     """A host that comes back empty costs neither Pods nor their phases, until a person confirms it."""
     names = [f"p{number}" for number in range(9)]
-
-    async def scenario() -> None:
-        two.host.put(node("n1"))
-        two.virtual.put(serviceaccount("default"))
+    two.host.put(node("n1"))
+    two.virtual.put(serviceaccount("default"))
+    for name in names:
+        two.virtual.put(pod(name))
+    async with patrolled(two) as daemon:
+        await until(lambda: all(two.copy("pods", name) for name in names))
         for name in names:
-            two.virtual.put(pod(name))
-        async with patrolled(two) as daemon:
-            await until(lambda: all(two.copy("pods", name) for name in names))
-            for name in names:
-                copy = two.copy("pods", name) or {}
-                two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": RUNNING}))
-            await until(lambda: phases(two, names) == {"Running"})
-            await daemon.settled()
-        for name in names:
-            two.host.delete("pods", host_path(name))
-        async with patrolled(two, breaker={"count": 5}) as daemon:
-            await asyncio.sleep(60)
-            assert phases(two, names) == {"Running"}
-            assert len(daemon.requests("pods")) == len(names)
-
-    play(scenario)
+            copy = two.copy("pods", name) or {}
+            two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": RUNNING}))
+        await until(lambda: phases(two, names) == {"Running"})
+        await daemon.settled()
+    for name in names:
+        two.host.delete("pods", host_path(name))
+    async with patrolled(two, breaker={"count": 5}) as daemon:
+        await asyncio.sleep(60)
+        assert phases(two, names) == {"Running"}
+        assert len(daemon.requests("pods")) == len(names)
 
 
 @pytest.mark.parametrize("how", ["report", "ignore"])

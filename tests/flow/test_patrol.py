@@ -5,7 +5,7 @@ deletes by mistake.
 import asyncio
 
 import pytest
-from harness import HOME, Two, host_path, play, until
+from harness import HOME, Two, host_path, until
 from patrol_scene import (
     BLUE,
     PAST,
@@ -155,28 +155,24 @@ async def test_failed_repair_is_reported_with_its_reason_and_left(two: Two) -> N
 # -- policies --------------------------------------------------------------------------------------
 
 
-def test_edit_is_only_reported_by_policy_and_no_event_reverts_it(two: Two) -> None:
+async def test_edit_is_only_reported_by_policy_and_no_event_reverts_it(two: Two) -> None:
     lenient = {"field": "report", "metadata": "ignore"}
-
-    async def scenario() -> None:
-        two.virtual.put(configmap("x", BLUE))
-        async with in_step(two, drift=lenient) as daemon:
-            edited = {"data": RED, "metadata": {"labels": {"vsyncer.dev/namespace": "other"}}}
-            edit(two, "host", "configmaps", edited)
-            await daemon.settled()
-            assert the_copy(two, "configmaps", "x")["data"] == RED, "the event of the edit"
-            scan = await scanned(daemon)
-            assert sorted(outcomes(scan)) == [("field", "host", "reported"), ("metadata", "host", "ignored")]
-            assert outcomes(await scanned(daemon, fresh=False)) == outcomes(scan), "it stays, so it is reported again"
-            assert the_copy(two, "configmaps", "x")["data"] == RED
-        async with in_step(two, drift=lenient) as daemon:
-            assert the_copy(two, "configmaps", "x")["data"] == RED, "a restart"
-            two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
-            await daemon.settled()
-            assert the_copy(two, "configmaps", "x")["data"] == {"color": "blue", "size": "3"}, "the tenant's change"
-            assert outcomes(await scanned(daemon)) == []
-
-    play(scenario)
+    two.virtual.put(configmap("x", BLUE))
+    async with in_step(two, drift=lenient) as daemon:
+        edited = {"data": RED, "metadata": {"labels": {"vsyncer.dev/namespace": "other"}}}
+        edit(two, "host", "configmaps", edited)
+        await daemon.settled()
+        assert the_copy(two, "configmaps", "x")["data"] == RED, "the event of the edit"
+        scan = await scanned(daemon)
+        assert sorted(outcomes(scan)) == [("field", "host", "reported"), ("metadata", "host", "ignored")]
+        assert outcomes(await scanned(daemon, fresh=False)) == outcomes(scan), "it stays, so it is reported again"
+        assert the_copy(two, "configmaps", "x")["data"] == RED
+    async with in_step(two, drift=lenient) as daemon:
+        assert the_copy(two, "configmaps", "x")["data"] == RED, "a restart"
+        two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
+        await daemon.settled()
+        assert the_copy(two, "configmaps", "x")["data"] == {"color": "blue", "size": "3"}, "the tenant's change"
+        assert outcomes(await scanned(daemon)) == []
 
 
 async def test_kind_may_have_its_own_policy(two: Two) -> None:
@@ -191,7 +187,7 @@ async def test_kind_may_have_its_own_policy(two: Two) -> None:
         assert the_copy(two, "secrets", "s")["data"] == {"password": "bmV3"}
 
 
-def test_overwritten_status_stays_by_policy_until_the_next_report_of_the_host(two: Two) -> None:
+async def test_overwritten_status_stays_by_policy_until_the_next_report_of_the_host(two: Two) -> None:
     def balanced(address: str) -> Obj:
         return {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
 
@@ -199,21 +195,18 @@ def test_overwritten_status_stays_by_policy_until_the_next_report_of_the_host(tw
         [found] = the_original(two, "services", "web")["status"]["loadBalancer"]["ingress"]
         return str(found["ip"])
 
-    async def scenario() -> None:
-        two.virtual.put(service("web", spec={"type": "LoadBalancer"}))
-        async with in_step(two, drift={"status": "report"}) as daemon:
-            edit(two, "host", "services", balanced("192.0.2.1"), "web")
-            await daemon.settled()
-            assert address(two) == "192.0.2.1"
-            edit(two, "virtual", "services", balanced("192.0.2.9"), "web")
-            await daemon.settled()
-            assert address(two) == "192.0.2.9"
-            assert outcomes(await scanned(daemon, "services")) == [("status", "virtual", "reported")]
-            edit(two, "host", "services", balanced("192.0.2.2"), "web")
-            await daemon.settled()
-            assert address(two) == "192.0.2.2"
-
-    play(scenario)
+    two.virtual.put(service("web", spec={"type": "LoadBalancer"}))
+    async with in_step(two, drift={"status": "report"}) as daemon:
+        edit(two, "host", "services", balanced("192.0.2.1"), "web")
+        await daemon.settled()
+        assert address(two) == "192.0.2.1"
+        edit(two, "virtual", "services", balanced("192.0.2.9"), "web")
+        await daemon.settled()
+        assert address(two) == "192.0.2.9"
+        assert outcomes(await scanned(daemon, "services")) == [("status", "virtual", "reported")]
+        edit(two, "host", "services", balanced("192.0.2.2"), "web")
+        await daemon.settled()
+        assert address(two) == "192.0.2.2"
 
 
 async def test_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:

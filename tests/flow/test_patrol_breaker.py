@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 from custom_scene import there
-from harness import Daemon, Two, host_path, namespace, play, until
+from harness import Daemon, Two, host_path, namespace, until
 from patrol_scene import (
     PAST,
     blind,
@@ -149,30 +149,27 @@ async def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two
         assert "1200 of 1200 configmaps" in degraded(daemon.process)["vc", "configmaps"]
 
 
-def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
+async def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
     """Deletions go on during a pause by a tenant, and so does the count of them."""
 
     def pause(value: str | None) -> None:
         mark = {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}
         two.virtual.put(merged(there(two.virtual, "namespaces", "shop"), mark))
 
-    async def scenario() -> None:
-        two.virtual.put(namespace("other"))
-        two.virtual.put(configmap("z", namespace="other"))
-        many(two, 200)
-        await put_in_step(two)
-        pause("true")
-        forget(two, 200)
-        two.virtual.delete("configmaps", "other/z")
-        sent_before = len(two.host.requests)
-        async with in_step(two) as daemon:
-            for value in (None, "true"):
-                assert len(deletions(two, sent_before)) == 0
-                assert "201 of 201 configmaps" in degraded(daemon.process)["vc", "configmaps"]
-                pause(value)
-                await asyncio.sleep(60)
-
-    play(scenario)
+    two.virtual.put(namespace("other"))
+    two.virtual.put(configmap("z", namespace="other"))
+    many(two, 200)
+    await put_in_step(two)
+    pause("true")
+    forget(two, 200)
+    two.virtual.delete("configmaps", "other/z")
+    sent_before = len(two.host.requests)
+    async with in_step(two) as daemon:
+        for value in (None, "true"):
+            assert len(deletions(two, sent_before)) == 0
+            assert "201 of 201 configmaps" in degraded(daemon.process)["vc", "configmaps"]
+            pause(value)
+            await asyncio.sleep(60)
 
 
 async def test_deletion_by_a_tenant_is_never_stopped(two: Two) -> None:
@@ -202,26 +199,22 @@ async def test_few_of_many_and_many_of_few_are_not_stopped(two: Two) -> None:
         assert len(copies(two)) <= 1, "no more than all can go"
 
 
-def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two) -> None:
+async def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two) -> None:
     running: Obj = {
         "spec": {"nodeName": "n1"},
         "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"},
     }
-
-    async def scenario() -> None:
+    for each in range(12):
+        two.virtual.put(pod(f"p{each}"))
+    async with patrolled(two) as daemon:
+        await until(lambda: two.copy("pods", "p11"))
         for each in range(12):
-            two.virtual.put(pod(f"p{each}"))
-        async with patrolled(two) as daemon:
-            await until(lambda: two.copy("pods", "p11"))
-            for each in range(12):
-                edit(two, "host", "pods", running, f"p{each}")
-            await daemon.settled()
-        for each in range(12):
-            two.host.delete("pods", host_path(f"p{each}"))
-        async with in_step(two, breaker={"count": 5}) as daemon:
-            assert all(two.original("pods", f"p{each}") for each in range(12))
-            assert ("pods", "virtual") in breaker(daemon).stopped
-            confirm(daemon.process, daemon.process.pairs.values(), lambda syncer: True)
-            await until(lambda: not any(two.original("pods", f"p{each}") for each in range(12)))
-
-    play(scenario)
+            edit(two, "host", "pods", running, f"p{each}")
+        await daemon.settled()
+    for each in range(12):
+        two.host.delete("pods", host_path(f"p{each}"))
+    async with in_step(two, breaker={"count": 5}) as daemon:
+        assert all(two.original("pods", f"p{each}") for each in range(12))
+        assert ("pods", "virtual") in breaker(daemon).stopped
+        confirm(daemon.process, daemon.process.pairs.values(), lambda syncer: True)
+        await until(lambda: not any(two.original("pods", f"p{each}") for each in range(12)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness import WRITES, play
+from harness import WRITES
 from pki_scene import NOW, WANTED, certificate, files, service
 
 from kube_envtest import Rule
@@ -138,24 +138,20 @@ async def test_address_that_does_not_come_ends_the_wait(host: ApiServer, wait: i
     assert asyncio.get_running_loop().time() - begun == pytest.approx(wait, abs=3)
 
 
-def test_role_that_the_command_prints_suffices_and_each_rule_of_it_is_needed() -> None:
+async def test_role_that_the_command_prints_suffices_and_each_rule_of_it_is_needed() -> None:
     rules = layout.role(WANTED)["rules"]
-
-    async def scenario() -> None:
-        for kept in (rules, *([rule for rule in rules if rule is not lacking] for lacking in rules)):
-            host = ApiServer(seed="host", rbac=True)
-            host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-            host.put({**service(), "metadata": {"name": "api", "namespace": "shop"}})
-            host.put({**layout.role(WANTED), "rules": kept})
-            host.put(binding())
-            if kept is rules:
+    for kept in (rules, *([rule for rule in rules if rule is not lacking] for lacking in rules)):
+        host = ApiServer(seed="host", rbac=True)
+        host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        host.put({**service(), "metadata": {"name": "api", "namespace": "shop"}})
+        host.put({**layout.role(WANTED), "rules": kept})
+        host.put(binding())
+        if kept is rules:
+            await running(host, user="alice")
+            await running(host, user="alice", names=("api.example.com",))
+        else:
+            with pytest.raises(Forbidden):
                 await running(host, user="alice")
-                await running(host, user="alice", names=("api.example.com",))
-            else:
-                with pytest.raises(Forbidden):
-                    await running(host, user="alice")
-
-    play(scenario)
 
 
 def binding() -> Obj:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import ALL, Daemon, Two, built_in, play, until, writes
+from harness import ALL, Daemon, Two, built_in, until, writes
 
 from syncer.api import Obj, uid_of
 from syncer.daemon.pages.status import degraded
@@ -72,23 +72,19 @@ async def test_start_from_an_older_state_deletes_no_copy(two: Two) -> None:
         await in_step(two, daemon, copy)
 
 
-def test_older_labels_delete_no_copy(two: Two) -> None:
+async def test_older_labels_delete_no_copy(two: Two) -> None:
     selected = configmap("x", metadata={"labels": {"tier": "gold"}})
     options = {"configMaps": {"all": True, "selector": {"matchLabels": {"tier": "gold"}}}}
-
-    async def scenario() -> None:
+    two.virtual.put(configmap("x"))
+    before = two.virtual.revision
+    two.virtual.put(selected)
+    copy = await first_copy(two, options)
+    async with started_behind(two, before, seconds=0, options=options) as daemon:
+        await in_step(two, daemon, copy)
         two.virtual.put(configmap("x"))
-        before = two.virtual.revision
-        two.virtual.put(selected)
-        copy = await first_copy(two, options)
-        async with started_behind(two, before, seconds=0, options=options) as daemon:
-            await in_step(two, daemon, copy)
-            two.virtual.put(configmap("x"))
-            await until(lambda: deletions(two.host))
-            await daemon.settled()
-            assert two.copy("configmaps", "x") is None
-
-    play(scenario)
+        await until(lambda: deletions(two.host))
+        await daemon.settled()
+        assert two.copy("configmaps", "x") is None
 
 
 async def test_new_list_of_an_older_state_deletes_no_copy(two: Two) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from custom_scene import there
-from harness import HOME, Daemon, Tenant, Two, play, serving, until, writes
+from harness import HOME, Daemon, Tenant, Two, serving, until, writes
 from patrol_scene import in_step, scanned
 from test_pause import annotate, pause_cluster
 
@@ -169,60 +169,48 @@ async def test_frozen_slice_follows_its_original_again_once_it_may(two: Two, fre
         assert addresses(two) == [OTHER]
 
 
-def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two) -> None:
+async def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two) -> None:
     allowed = {"endpointSlices": {"allowAddresses": ["192.0.2.0/24"]}}
-
-    async def scenario() -> None:
-        given(two)
-        change(two, endpoints=[{"addresses": ["192.0.2.1"]}])
-        async with two.daemon(options=allowed) as daemon:
-            await until(lambda: addresses(two) == ["192.0.2.1"])
-            annotate(two.virtual, SLICES, ORIGINAL)
-            await daemon.settled()
-        async with two.daemon() as daemon:
-            await until(lambda: addresses(two) == [])
-            await daemon.settled()
-            [event] = [each for each in two.virtual.objects("events") if each["reason"] == "GrantRevoked"]
-            assert "in endpoints: it was taken out" in event["message"]
-
-    play(scenario)
+    given(two)
+    change(two, endpoints=[{"addresses": ["192.0.2.1"]}])
+    async with two.daemon(options=allowed) as daemon:
+        await until(lambda: addresses(two) == ["192.0.2.1"])
+        annotate(two.virtual, SLICES, ORIGINAL)
+        await daemon.settled()
+    async with two.daemon() as daemon:
+        await until(lambda: addresses(two) == [])
+        await daemon.settled()
+        [event] = [each for each in two.virtual.objects("events") if each["reason"] == "GrantRevoked"]
+        assert "in endpoints: it was taken out" in event["message"]
 
 
-def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
+async def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
     """Its tenant may make it so by conditions of readiness gates; its end is then unknown."""
     many = [{"type": f"example.org/c{number}", "status": "True"} for number in range(MOST_PARTS // 4)]
-
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            copy = there(two.host, "pods", HOST_POD)
-            two.host.put(merged(copy, {"status": {"conditions": many}}))
-            assert await until(lambda: addresses(two) == [OTHER]) < 1
-            two.host.put(merged(there(two.host, "pods", HOST_POD), {"status": {"conditions": many[:1]}}))
-            assert await until(lambda: addresses(two) == [ADDRESS, OTHER]) < 1
-
-    play(scenario)
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        copy = there(two.host, "pods", HOST_POD)
+        two.host.put(merged(copy, {"status": {"conditions": many}}))
+        assert await until(lambda: addresses(two) == [OTHER]) < 1
+        two.host.put(merged(there(two.host, "pods", HOST_POD), {"status": {"conditions": many[:1]}}))
+        assert await until(lambda: addresses(two) == [ADDRESS, OTHER]) < 1
 
 
-def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
+async def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
     """Such a policy leaves alone what the host has changed in a copy; here the facts have changed."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), "ignore")
     tenant = Tenant(two.virtual, options={"endpointSlices": {"drift": drift}})
-
-    async def scenario() -> None:
-        given(two)
-        async with serving(two.host, [tenant]) as daemon:
-            await led(two, daemon)
-            annotate(two.virtual, SLICES, ORIGINAL)
-            await daemon.settled()
-            end(two)
-            assert await until(lambda: addresses(two) == [OTHER]) < 1
-
-    play(scenario)
+    given(two)
+    async with serving(two.host, [tenant]) as daemon:
+        await led(two, daemon)
+        annotate(two.virtual, SLICES, ORIGINAL)
+        await daemon.settled()
+        end(two)
+        assert await until(lambda: addresses(two) == [OTHER]) < 1
 
 
-def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[Key] = []
     scan = Reconciler.scan
 
@@ -230,22 +218,19 @@ def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypat
         decided.append(request.key)
         return scan(reconciler, controller, request)
 
-    async def scenario() -> None:
-        given(two)
-        async with in_step(two) as daemon:
-            await led(two, daemon)
-            refused = two.host.faults.add(Rule(verb="patch", resource="endpointslices", status=500))
-            end(two)
-            await until(lambda: daemon.requests("endpointslices"))
-            with monkeypatch.context() as patch:
-                patch.setattr(Reconciler, "scan", counted)
-                found = await scanned(daemon, "endpointslices", fresh=False)
-            assert [finding.drift.revokes for finding in found.findings] == [True]
-            assert decided == [Key(HERE, "db-1")] * 3, "for the scan, after the grace period, and after the repair"
-            two.host.faults.remove(refused)
-            assert await until(lambda: addresses(two) == [OTHER]) < 200
-
-    play(scenario)
+    given(two)
+    async with in_step(two) as daemon:
+        await led(two, daemon)
+        refused = two.host.faults.add(Rule(verb="patch", resource="endpointslices", status=500))
+        end(two)
+        await until(lambda: daemon.requests("endpointslices"))
+        with monkeypatch.context() as patch:
+            patch.setattr(Reconciler, "scan", counted)
+            found = await scanned(daemon, "endpointslices", fresh=False)
+        assert [finding.drift.revokes for finding in found.findings] == [True]
+        assert decided == [Key(HERE, "db-1")] * 3, "for the scan, after the grace period, and after the repair"
+        two.host.faults.remove(refused)
+        assert await until(lambda: addresses(two) == [OTHER]) < 200
 
 
 async def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
@@ -260,28 +245,22 @@ async def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None
         assert await until(lambda: addresses(two) == [OTHER]) < 1
 
 
-def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
+async def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
     added = {"op": "add", "path": "/endpoints/-", "value": {"addresses": ["198.51.100.1"]}}
     patched = {"endpointSlices": {"patches": {"down": [added]}}}
-
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon(options=patched) as daemon:
-            await until(lambda: "198.51.100.1" in addresses(two))
-            await daemon.settled()
-            since = len(two.host.requests)
-            run(two, "other", OTHER)
-            await until(lambda: sorted(addresses(two)) == sorted([OTHER, "198.51.100.1"]))
-            await daemon.settled()
-            annotate(two.virtual, SLICES, ORIGINAL)
-            two.host.put(
-                merged(there(two.host, "pods", f"{HOME}/other-x-{HERE}-x-vc"), {"status": {"phase": "Failed"}})
-            )
-            await until(lambda: addresses(two) == ["198.51.100.1"])
-            await daemon.settled()
-            assert len(writes(two.host, since)) < 10
-
-    play(scenario)
+    given(two)
+    async with two.daemon(options=patched) as daemon:
+        await until(lambda: "198.51.100.1" in addresses(two))
+        await daemon.settled()
+        since = len(two.host.requests)
+        run(two, "other", OTHER)
+        await until(lambda: sorted(addresses(two)) == sorted([OTHER, "198.51.100.1"]))
+        await daemon.settled()
+        annotate(two.virtual, SLICES, ORIGINAL)
+        two.host.put(merged(there(two.host, "pods", f"{HOME}/other-x-{HERE}-x-vc"), {"status": {"phase": "Failed"}}))
+        await until(lambda: addresses(two) == ["198.51.100.1"])
+        await daemon.settled()
+        assert len(writes(two.host, since)) < 10
 
 
 async def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:

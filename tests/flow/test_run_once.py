@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import HOME, Two, admin, built_in, configured, host_path, namespace, play, until, writes
+from harness import HOME, Two, admin, built_in, configured, host_path, namespace, until, writes
 from harness import Tenant as Given
 
 from hack.side_tasks import helped_by
@@ -110,28 +110,24 @@ def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
     return processes
 
 
-def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_before(
+async def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_before(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = _without_ports(monkeypatch)
-
-    async def scenario() -> None:
-        two.host.delete("namespaces", HOME)
-        two.virtual.put(configmap("x"))
-        async with helped_by(runner.run(config(two, elect=False))):
-            await asyncio.sleep(20)
-            assert not writes(two.virtual)
-            missing = "the host namespace isn't there, or the daemon may not read it"
-            assert status.unfilled(processes[0]) == {"vc": [missing]}
-            two.host.put(namespace(HOME))
-            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
-            assert two.virtual.get("configmaps", "kube-system/vsyncer")
-
-    play(scenario)
+    two.host.delete("namespaces", HOME)
+    two.virtual.put(configmap("x"))
+    async with helped_by(runner.run(config(two, elect=False))):
+        await asyncio.sleep(20)
+        assert not writes(two.virtual)
+        missing = "the host namespace isn't there, or the daemon may not read it"
+        assert status.unfilled(processes[0]) == {"vc": [missing]}
+        two.host.put(namespace(HOME))
+        await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
+        assert two.virtual.get("configmaps", "kube-system/vsyncer")
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_only_a_daemon_waits_for_the_right_to_the_identity(
+async def test_only_a_daemon_waits_for_the_right_to_the_identity(
     two: Two, monkeypatch: pytest.MonkeyPatch, once: bool
 ) -> None:
     processes = _without_ports(monkeypatch)
@@ -144,18 +140,14 @@ def test_only_a_daemon_waits_for_the_right_to_the_identity(
         await real(*arguments, **options)
 
     monkeypatch.setattr(startup, "claim", claim)
-
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        if once:
-            with pytest.raises(Forbidden):
-                await runner.run(config(two, elect=False), once=True)
-            return
-        async with helped_by(runner.run(config(two, elect=False))):
-            await asyncio.sleep(20)
-            assert not writes(two.host)
-            assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
-            granted.set()
-            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
-
-    play(scenario)
+    two.virtual.put(configmap("x"))
+    if once:
+        with pytest.raises(Forbidden):
+            await runner.run(config(two, elect=False), once=True)
+        return
+    async with helped_by(runner.run(config(two, elect=False))):
+        await asyncio.sleep(20)
+        assert not writes(two.host)
+        assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
+        granted.set()
+        await until(lambda: two.host.get("configmaps", host_path("x")) is not None)

@@ -46,7 +46,7 @@ async def test_virtual_cluster_joins_and_leaves_with_its_secret_beside_one_that_
         assert [one for one in list(world.servers["bank"].requests)[before:] if one.verb == "list"] == []
 
 
-def test_secrets_of_a_namespace_take_no_memory_of_a_listed_cluster(
+async def test_secrets_of_a_namespace_take_no_memory_of_a_listed_cluster(
     world: Secrets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beyond their namespace's part are refused with the reason, and served when there is room."""
@@ -55,23 +55,19 @@ def test_secrets_of_a_namespace_take_no_memory_of_a_listed_cluster(
     world.servers |= {name: ApiServer(seed=name) for name in names}
     for name in names:
         world.servers[name].put(namespace("shop"))
-
-    async def scenario() -> None:
-        async with world.daemon(configured("bank")) as (process, _):
-            await until(lambda: world.has_copy("bank"))
-            world.put(*map(secret, names))
-            await until(lambda: len(states(process)) == 9 and "failing" in states(process).values())
-            failing = [each for each in clusters(process) if each.state.value == "failing"]
-            assert all("there is no room for it: the virtual clusters take" in each.reason for each in failing)
-            assert 2 <= len(failing) <= 4
-            world.servers["bank"].put(configmap("late", {"k": noise(900_000)}))
-            await until(lambda: world.has_copy("bank", "late"))
-            assert states(process)["bank"] == "served"
-            for name in [name for name in names if states(process)[name] == "served"]:
-                world.host.delete("secrets", f"{TEAM}/{name}")
-            await until(lambda: set(states(process).values()) == {"served"}, within=200)
-
-    play(scenario)
+    async with world.daemon(configured("bank")) as (process, _):
+        await until(lambda: world.has_copy("bank"))
+        world.put(*map(secret, names))
+        await until(lambda: len(states(process)) == 9 and "failing" in states(process).values())
+        failing = [each for each in clusters(process) if each.state.value == "failing"]
+        assert all("there is no room for it: the virtual clusters take" in each.reason for each in failing)
+        assert 2 <= len(failing) <= 4
+        world.servers["bank"].put(configmap("late", {"k": noise(900_000)}))
+        await until(lambda: world.has_copy("bank", "late"))
+        assert states(process)["bank"] == "served"
+        for name in [name for name in names if states(process)[name] == "served"]:
+            world.host.delete("secrets", f"{TEAM}/{name}")
+        await until(lambda: set(states(process).values()) == {"served"}, within=200)
 
 
 async def test_new_token_is_used_and_no_watch_is_lost(world: Secrets) -> None:
@@ -178,21 +174,17 @@ async def test_kubeconfig_that_can_no_longer_be_used_leaves_the_former_in_use(wo
         await until(lambda: world.has_copy("shop", "later"))
 
 
-def test_older_secret_of_an_earlier_entry_has_the_name_whenever_it_is_decided(world: Secrets) -> None:
+async def test_older_secret_of_an_earlier_entry_has_the_name_whenever_it_is_decided(world: Secrets) -> None:
     entries = [{"namespace": each, "hostNamespaces": [HOME]} for each in ("team", "other")]
-
-    async def scenario() -> None:
-        world.host.put(namespace("other"))
-        world.put(secret("a", kubeconfig("shop"), home="other", name="shop"))
-        async with world.daemon(configured(secrets=entries)) as (process, _):
-            await until(lambda: world.has_copy("shop"))
-            before = process.pairs["shop"]
-            world.put(secret("z", kubeconfig("shop"), name="shop"))
-            await until(lambda: reasons(process))
-            assert reasons(process) == {"other/a": "Refused: the name shop is taken, by the Secret team/z"}
-            await until(lambda: process.pairs.get("shop") not in (None, before))
-
-    play(scenario)
+    world.host.put(namespace("other"))
+    world.put(secret("a", kubeconfig("shop"), home="other", name="shop"))
+    async with world.daemon(configured(secrets=entries)) as (process, _):
+        await until(lambda: world.has_copy("shop"))
+        before = process.pairs["shop"]
+        world.put(secret("z", kubeconfig("shop"), name="shop"))
+        await until(lambda: reasons(process))
+        assert reasons(process) == {"other/a": "Refused: the name shop is taken, by the Secret team/z"}
+        await until(lambda: process.pairs.get("shop") not in (None, before))
 
 
 async def test_ten_thousand_secrets_are_bounded_and_cost_their_namespace_alone(world: Secrets) -> None:
@@ -293,22 +285,18 @@ async def test_changed_configuration_is_followed(world: Secrets) -> None:
         assert [one for one in later if one.verb == "watch" and one.path.endswith(f"{TEAM}/secrets")] == []
 
 
-def test_watch_of_a_removed_entry_has_ended_when_all_are_closed(world: Secrets) -> None:
+async def test_watch_of_a_removed_entry_has_ended_when_all_are_closed(world: Secrets) -> None:
     none = configured("bank").model_copy(update={"virtual_cluster_secrets": ()})
-
-    async def scenario() -> None:
-        async with world.daemon(none) as (process, _):
-            before = asyncio.all_tasks()
-            clusters_of_secrets = secret_clusters.SecretClusters(process, lambda: None)
-            await clusters_of_secrets.decided(configured("bank"), ())
-            [watch] = asyncio.all_tasks() - before
-            await asyncio.sleep(10)
-            assert not watch.done()
-            await clusters_of_secrets.decided(none, ())
-            await clusters_of_secrets.close()
-            assert watch.done()
-
-    play(scenario)
+    async with world.daemon(none) as (process, _):
+        before = asyncio.all_tasks()
+        clusters_of_secrets = secret_clusters.SecretClusters(process, lambda: None)
+        await clusters_of_secrets.decided(configured("bank"), ())
+        [watch] = asyncio.all_tasks() - before
+        await asyncio.sleep(10)
+        assert not watch.done()
+        await clusters_of_secrets.decided(none, ())
+        await clusters_of_secrets.close()
+        assert watch.done()
 
 
 async def test_recreated_secret_is_another_virtual_cluster(world: Secrets) -> None:
@@ -345,7 +333,7 @@ async def test_reason_is_short_even_for_a_huge_secret(world: Secrets) -> None:
         assert max(map(len, reasons(process).values())) < 400
 
 
-def test_error_in_reading_the_secrets_does_not_freeze_the_fleet(
+async def test_error_in_reading_the_secrets_does_not_freeze_the_fleet(
     world: Secrets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, calls = secret_clusters.chosen, list[int]()
@@ -357,11 +345,7 @@ def test_error_in_reading_the_secrets_does_not_freeze_the_fleet(
         return real(*given)
 
     monkeypatch.setattr(secret_clusters, "chosen", broken)
-
-    async def scenario() -> None:
-        world.put(secret("shop"))
-        async with world.daemon(configured()):
-            await until(lambda: world.has_copy("shop"))
-            assert len(calls) > 2
-
-    play(scenario)
+    world.put(secret("shop"))
+    async with world.daemon(configured()):
+        await until(lambda: world.has_copy("shop"))
+        assert len(calls) > 2

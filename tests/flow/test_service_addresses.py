@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, host_path, namespace, play, serving, until, writes
+from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, host_path, namespace, serving, until, writes
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
@@ -280,31 +280,28 @@ async def test_node_port_that_is_taken_on_the_host_is_drawn_there_and_comes_up(t
         assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
 
-def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(two: Two) -> None:
+async def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(two: Two) -> None:
     def changed() -> list[str]:
         return [each["message"] for each in two.virtual.objects("events") if each["reason"] == "NodePortChanged"]
 
-    async def scenario() -> None:
-        await given(two, Side.HOST, "theirs", type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
-        ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
-        await given(two, Side.VIRTUAL, type="LoadBalancer", ports=ports)
-        async with daemon_of(two) as daemon:
-            await daemon.settled()
-            former, _ = node_ports(two.copy("services", "web"))
-            wanted = [{**port, "nodePort": 30080 + number} for number, port in enumerate(ports)]
-            later = {"spec": {"type": "NodePort", "ports": wanted}}
-            await admin(two.virtual, Side.VIRTUAL).patch(SERVICES, Key(NAMESPACE, "web"), later)
-            await daemon.settled()
-            assert node_ports(two.original("services", "web")) == [former, 30081]
-            assert node_ports(two.copy("services", "web")) == [former, 30081]
-            assert changed() == [
-                f"node ports that others have on the nodes are changed: 30080 of port 80/TCP becomes {former}"
-            ]
-            since = len(two.virtual.requests), len(two.host.requests)
-            await daemon.settled()
-            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
-
-    play(scenario)
+    await given(two, Side.HOST, "theirs", type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
+    ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
+    await given(two, Side.VIRTUAL, type="LoadBalancer", ports=ports)
+    async with daemon_of(two) as daemon:
+        await daemon.settled()
+        former, _ = node_ports(two.copy("services", "web"))
+        wanted = [{**port, "nodePort": 30080 + number} for number, port in enumerate(ports)]
+        later = {"spec": {"type": "NodePort", "ports": wanted}}
+        await admin(two.virtual, Side.VIRTUAL).patch(SERVICES, Key(NAMESPACE, "web"), later)
+        await daemon.settled()
+        assert node_ports(two.original("services", "web")) == [former, 30081]
+        assert node_ports(two.copy("services", "web")) == [former, 30081]
+        assert changed() == [
+            f"node ports that others have on the nodes are changed: 30080 of port 80/TCP becomes {former}"
+        ]
+        since = len(two.virtual.requests), len(two.host.requests)
+        await daemon.settled()
+        assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
 
 @pytest.mark.parametrize("taken", [30080, 30081])

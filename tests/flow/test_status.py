@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from harness import CLUSTER, NAMESPACE, Daemon, Two, built_in, play
+from harness import CLUSTER, NAMESPACE, Daemon, Two, built_in
 from small_syncers import Maps, Widgets
 
 from kube_envtest import Rule
@@ -103,20 +103,16 @@ class WatchingMaps(Maps, Watches):
         return [Watch(Source(Side.VIRTUAL, CONFIG_MAPS), fails)]
 
 
-def test_objects_nested_too_deep_for_their_names_are_counted(two: Two) -> None:
+async def test_objects_nested_too_deep_for_their_names_are_counted(two: Two) -> None:
     deep = b'{"metadata":' + b'{"a":' * 9000 + b"1" + b"}" * 9000 + b"}"
-
-    async def scenario() -> None:
-        listed = b'{"kind":"ConfigMapList","metadata":{"resourceVersion":"9"},"items":[' + deep + b"]}"
-        two.virtual.faults.add(Rule(verb="list", resource="configmaps", rewrite=lambda body: listed))
-        async with two.daemon([Maps]) as daemon:
-            await daemon.settled()
-            [why] = degraded(daemon.process).values()
-            assert why.endswith(
-                "that can't be read: 1 whose names can't be found, as they are malformed or nested too deep"
-            )
-
-    play(scenario)
+    listed = b'{"kind":"ConfigMapList","metadata":{"resourceVersion":"9"},"items":[' + deep + b"]}"
+    two.virtual.faults.add(Rule(verb="list", resource="configmaps", rewrite=lambda body: listed))
+    async with two.daemon([Maps]) as daemon:
+        await daemon.settled()
+        [why] = degraded(daemon.process).values()
+        assert why.endswith(
+            "that can't be read: 1 whose names can't be found, as they are malformed or nested too deep"
+        )
 
 
 @pytest.mark.parametrize("syncer", [IndexedMaps, WatchingMaps])

@@ -168,47 +168,40 @@ async def test_secret_follows_the_pods_that_use_it(two: Two) -> None:
         assert two.original("secrets", "db")
 
 
-def test_endpointslice_follows_the_pods_behind_its_addresses(two: Two) -> None:
+async def test_endpointslice_follows_the_pods_behind_its_addresses(two: Two) -> None:
     def copied() -> list[str]:
         copy = two.copy("endpointslices.discovery.k8s.io", "db")
         return [address for endpoint in (copy or {}).get("endpoints") or () for address in endpoint["addresses"]]
 
-    async def scenario() -> None:
-        labels = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
-        two.virtual.put(endpointslice("db", "10.1.2.3", "10.1.2.4"))
-        two.virtual.put(endpointslice("of-a-controller", "10.1.2.3", metadata={"labels": labels}))
-        two.virtual.put(pod("db"))
-        async with two.daemon() as daemon:
-            await daemon.settled()
-            assert copied() == []
-            status = {"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}
-            two.host.put(merged(two.copy("pods", "db") or {}, {"spec": {"nodeName": "n1"}, "status": status}))
-            assert await until(lambda: copied() == ["10.1.2.3"]) < 1
-            two.host.put(merged(two.copy("pods", "db") or {}, {"status": {"phase": "Failed"}}))
-            assert await until(lambda: copied() == []) < 1
-            assert two.copy("endpointslices.discovery.k8s.io", "of-a-controller") is None
-            cached = daemon.process.pairs["vc"].informers.keys(Side.VIRTUAL, ENDPOINT_SLICES)
-            assert [key.name for key in cached] == ["db"], "the others change with each Pod, and cost a watch event"
-
-    play(scenario)
+    labels = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+    two.virtual.put(endpointslice("db", "10.1.2.3", "10.1.2.4"))
+    two.virtual.put(endpointslice("of-a-controller", "10.1.2.3", metadata={"labels": labels}))
+    two.virtual.put(pod("db"))
+    async with two.daemon() as daemon:
+        await daemon.settled()
+        assert copied() == []
+        status = {"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}
+        two.host.put(merged(two.copy("pods", "db") or {}, {"spec": {"nodeName": "n1"}, "status": status}))
+        assert await until(lambda: copied() == ["10.1.2.3"]) < 1
+        two.host.put(merged(two.copy("pods", "db") or {}, {"status": {"phase": "Failed"}}))
+        assert await until(lambda: copied() == []) < 1
+        assert two.copy("endpointslices.discovery.k8s.io", "of-a-controller") is None
+        cached = daemon.process.pairs["vc"].informers.keys(Side.VIRTUAL, ENDPOINT_SLICES)
+        assert [key.name for key in cached] == ["db"], "the others change with each Pod, and cost a watch event"
 
 
-def test_endpointslice_that_a_controller_takes_over_loses_its_copy(two: Two) -> None:
+async def test_endpointslice_that_a_controller_takes_over_loses_its_copy(two: Two) -> None:
     """Also while no daemon runs: the watch doesn't show it any more."""
     taken = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
-
-    async def scenario() -> None:
-        two.virtual.put(endpointslice("a"))
-        two.virtual.put(endpointslice("b"))
-        async with two.daemon() as daemon:
-            await daemon.settled()
-            two.virtual.put(endpointslice("a", metadata={"labels": taken}))
-            assert await until(lambda: two.copy("endpointslices.discovery.k8s.io", "a") is None) < 1
-        two.virtual.put(endpointslice("b", metadata={"labels": taken}))
-        async with two.daemon() as daemon:
-            await until(lambda: two.copy("endpointslices.discovery.k8s.io", "b") is None)
-
-    play(scenario)
+    two.virtual.put(endpointslice("a"))
+    two.virtual.put(endpointslice("b"))
+    async with two.daemon() as daemon:
+        await daemon.settled()
+        two.virtual.put(endpointslice("a", metadata={"labels": taken}))
+        assert await until(lambda: two.copy("endpointslices.discovery.k8s.io", "a") is None) < 1
+    two.virtual.put(endpointslice("b", metadata={"labels": taken}))
+    async with two.daemon() as daemon:
+        await until(lambda: two.copy("endpointslices.discovery.k8s.io", "b") is None)
 
 
 async def test_object_recreated_under_its_name_gets_a_new_copy(two: Two) -> None:

@@ -332,24 +332,21 @@ def test_slower_candidate_knows_the_new_holder() -> None:
     play(scene)
 
 
-def test_work_that_ends_by_itself_ends_the_leading_and_its_error_is_raised() -> None:
-    async def main() -> None:
-        api = Api()
-        lease = Lease(api, key=KEY, identity="only")  # type: ignore[arg-type]
+async def test_work_that_ends_by_itself_ends_the_leading_and_its_error_is_raised() -> None:
+    api = Api()
+    lease = Lease(api, key=KEY, identity="only")  # type: ignore[arg-type]
 
-        async def done() -> None:
-            assert lease.is_leader
+    async def done() -> None:
+        assert lease.is_leader
 
-        async def broken() -> None:
-            raise RuntimeError("broken")
+    async def broken() -> None:
+        raise RuntimeError("broken")
 
-        await lease.lead(done)
-        assert api.spec["holderIdentity"] == ""
-        with pytest.raises(RuntimeError, match="broken"):
-            await lease.lead(broken)
-        assert api.spec["holderIdentity"] == ""
-
-    virtual_time.run(main())
+    await lease.lead(done)
+    assert api.spec["holderIdentity"] == ""
+    with pytest.raises(RuntimeError, match="broken"):
+        await lease.lead(broken)
+    assert api.spec["holderIdentity"] == ""
 
 
 @pytest.mark.parametrize("times", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
@@ -374,27 +371,21 @@ def command(api: Api, line: Line | None = None) -> Lease:
     return Lease(line or Line(api), key=KEY, identity="command", clock=loop.time, random=lambda: 0.5)
 
 
-def test_command_holds_the_lease_while_it_works_then_releases_it() -> None:
-    async def main() -> None:
-        api = Api()
-        async with command(api).holding():
-            await asyncio.sleep(600)
-            assert api.spec["holderIdentity"] == "command"
+async def test_command_holds_the_lease_while_it_works_then_releases_it() -> None:
+    api = Api()
+    async with command(api).holding():
+        await asyncio.sleep(600)
+        assert api.spec["holderIdentity"] == "command"
+    assert api.spec["holderIdentity"] == ""
+
+
+async def test_failed_or_cancelled_command_releases_the_lease_and_keeps_its_error() -> None:
+    api = Api()
+    for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
+        with pytest.raises(error):
+            async with command(api).holding():
+                raise error
         assert api.spec["holderIdentity"] == ""
-
-    virtual_time.run(main())
-
-
-def test_failed_or_cancelled_command_releases_the_lease_and_keeps_its_error() -> None:
-    async def main() -> None:
-        api = Api()
-        for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
-            with pytest.raises(error):
-                async with command(api).holding():
-                    raise error
-            assert api.spec["holderIdentity"] == ""
-
-    virtual_time.run(main())
 
 
 def test_command_is_refused_once_the_holder_renews() -> None:
@@ -410,49 +401,40 @@ def test_command_is_refused_once_the_holder_renews() -> None:
     play(scene)
 
 
-def test_lease_of_a_dead_daemon_is_waited_for() -> None:
-    async def main() -> None:
-        api, loop = Api(), asyncio.get_running_loop()
-        api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
-        async with command(api).holding():
-            assert 15 <= loop.time() <= 17
-        assert api.spec["leaseTransitions"] == 1
-
-    virtual_time.run(main())
+async def test_lease_of_a_dead_daemon_is_waited_for() -> None:
+    api, loop = Api(), asyncio.get_running_loop()
+    api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
+    async with command(api).holding():
+        assert 15 <= loop.time() <= 17
+    assert api.spec["leaseTransitions"] == 1
 
 
-def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
-    async def main() -> None:
-        api = Api()
-        line = Line(api)
-        line.state = "hanging"
-        with pytest.raises(AnotherLeads, match="the leader is unknown"):
-            async with command(api, line).holding():
-                raise AssertionError
-        assert asyncio.get_running_loop().time() < 30
-
-    virtual_time.run(main())
+async def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
+    api = Api()
+    line = Line(api)
+    line.state = "hanging"
+    with pytest.raises(AnotherLeads, match="the leader is unknown"):
+        async with command(api, line).holding():
+            raise AssertionError
+    assert asyncio.get_running_loop().time() < 30
 
 
 @pytest.mark.parametrize("why", ["taken", "cut off"])
-def test_command_that_loses_the_lease_is_ended(why: str) -> None:
-    async def main() -> None:
-        api, ended = Api(), ""
-        line = Line(api)
-        with pytest.raises(LeaseLost, match="was lost"):
-            async with command(api, line).holding():
-                if why == "taken":
-                    api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "thief"}})
-                else:
-                    line.state = "down"
-                try:
-                    await asyncio.sleep(600)
-                finally:
-                    ended = f"{asyncio.get_running_loop().time():g}"
-        assert float(ended) <= 10
-        assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
-
-    virtual_time.run(main())
+async def test_command_that_loses_the_lease_is_ended(why: str) -> None:
+    api, ended = Api(), ""
+    line = Line(api)
+    with pytest.raises(LeaseLost, match="was lost"):
+        async with command(api, line).holding():
+            if why == "taken":
+                api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "thief"}})
+            else:
+                line.state = "down"
+            try:
+                await asyncio.sleep(600)
+            finally:
+                ended = f"{asyncio.get_running_loop().time():g}"
+    assert float(ended) <= 10
+    assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
 
 
 @pytest.mark.parametrize(
@@ -464,22 +446,18 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
         pytest.param("other/syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="a release of the same name elsewhere"),
     ],
 )
-def test_standby_logs_the_holder_and_recognizes_replicas(
+async def test_standby_logs_the_holder_and_recognizes_replicas(
     monkeypatch: pytest.MonkeyPatch, other: str, is_stranger: bool
 ) -> None:
     logged: list[tuple[str, object]] = []
     monkeypatch.setattr(lease_module.log, "info", lambda message, **keys: logged.append((message, keys.get("holder"))))
-
-    async def main() -> None:
-        api, busy = Api(), list[Daemon]()
-        first = Daemon(api, other, busy)
-        await asyncio.sleep(0.1)
-        second = Daemon(api, "plane/syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
-        await asyncio.sleep(30)
-        assert first.lease.is_leader
-        assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
-        assert [each for each in logged if each[0] == "standing by"] == [("standing by", other)]
-        for each in (second, first):
-            await each.stop()
-
-    virtual_time.run(main())
+    api, busy = Api(), list[Daemon]()
+    first = Daemon(api, other, busy)
+    await asyncio.sleep(0.1)
+    second = Daemon(api, "plane/syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
+    await asyncio.sleep(30)
+    assert first.lease.is_leader
+    assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
+    assert [each for each in logged if each[0] == "standing by"] == [("standing by", other)]
+    for each in (second, first):
+        await each.stop()
