@@ -14,7 +14,7 @@ from hypothesis import settings
 # Tests use the kubelet simulation of hack/, which is no part of the distribution.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import in_virtual_time
+import coroutine_tests
 
 from hack.gate.recorder.gate_recorder import load_profile, watch_for_deaths
 from hack.planes import environment
@@ -77,7 +77,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     """Run a test that is a coroutine in virtual time."""
     test = pyfuncitem.obj
     if inspect.iscoroutinefunction(test):
-        pyfuncitem.obj = lambda **fixtures: in_virtual_time.run(test(**fixtures))
+        pyfuncitem.obj = lambda **fixtures: coroutine_tests.run(test(**fixtures))
     return (yield)
 
 

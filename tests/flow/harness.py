@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
-import in_virtual_time
+import coroutine_tests
 from sampled import config_model, registry, sync_of
 
 from hack.side_tasks import helped_by
@@ -44,7 +44,7 @@ SyncerClass = type[Syncer]
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario in virtual time, for some hours of it at most; a test that is a coroutine runs so by itself."""
-    in_virtual_time.run(scenario())
+    coroutine_tests.run(scenario())
 
 
 def built_in(*names: str) -> list[SyncerClass]:

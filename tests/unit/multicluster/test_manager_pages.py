@@ -9,7 +9,7 @@ from wsgiref.util import setup_testing_defaults
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, Site, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import PODS, Site, eventually, leaving_nothing, running
 from prometheus_client import generate_latest
 
 from syncer.api import ConfigError
@@ -38,7 +38,6 @@ def samples(manager: Manager) -> list[str]:
     return [line for line in generate_latest(manager.registry).decode().splitlines() if not line.startswith("#")]
 
 
-@in_virtual_time
 async def test_metrics_count_reconciles_by_cluster_and_result_and_go_with_the_cluster() -> None:
     eu, us, manager = Site("eu", *map(pod, ("good", "bad", "later"))), Site("us", pod("again")), Manager()
     manager.add(controller_of(eu, us))
@@ -160,7 +159,6 @@ def readiness(checks: Checks) -> str:
     return statuses[0]
 
 
-@in_virtual_time
 async def test_readiness_falls_when_the_caches_of_a_cluster_are_no_longer_kept_up_to_date() -> None:
     site = Site("eu", pod("good"))
     controller = controller_of(site)

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from fleet_scene import PATIENCE, PODS, SECRETS, eventually, in_virtual_time, leaving_nothing
+from fleet_scene import PATIENCE, PODS, SECRETS, eventually, leaving_nothing
 from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
@@ -23,7 +23,6 @@ from syncer.multicluster.callbacks import MOST_LEFT
 from syncer.testing.objects import pod
 
 
-@in_virtual_time
 async def test_errors_of_a_callback_come_back_unchanged() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -42,7 +41,6 @@ async def test_errors_of_a_callback_come_back_unchanged() -> None:
             await registry.with_client("eu", lambda eu: eu.create(PODS, pod("a")))
 
 
-@in_virtual_time
 async def test_callback_that_hangs_delays_no_other_and_may_use_the_registry() -> None:
     scene = Scene()
     loop = asyncio.get_running_loop()
@@ -66,7 +64,6 @@ async def test_callback_that_hangs_delays_no_other_and_may_use_the_registry() ->
         assert await hanging
 
 
-@in_virtual_time
 async def test_callback_that_never_returns_is_ended_in_time() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -88,7 +85,6 @@ async def test_callback_that_never_returns_is_ended_in_time() -> None:
         assert await registry.with_client("eu", pod_a, timeout=5.0)
 
 
-@in_virtual_time
 async def test_callback_of_a_stopped_cluster_gets_a_typed_error() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -122,7 +118,6 @@ async def test_callback_of_a_stopped_cluster_gets_a_typed_error() -> None:
             await registry.with_client("us", slow)
 
 
-@in_virtual_time
 async def test_factory_may_be_async_and_one_that_never_returns_ends_the_start_with_its_name() -> None:
     scene, may_end = Scene(), asyncio.Event()
 
