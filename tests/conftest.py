@@ -1,5 +1,6 @@
 """Settings of all tests: the control planes that this checkout has built, the import of hack/, and virtual time."""
 
+import asyncio
 import inspect
 import os
 import sys
@@ -74,10 +75,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Run a test that is a coroutine in virtual time."""
+    """Run a test that is a coroutine: in virtual time, unless it is marked with `real_time`."""
     test = pyfuncitem.obj
     if inspect.iscoroutinefunction(test):
-        pyfuncitem.obj = lambda **fixtures: coroutine_tests.run(test(**fixtures))
+        run = asyncio.run if pyfuncitem.get_closest_marker("real_time") else coroutine_tests.run
+        pyfuncitem.obj = lambda **fixtures: run(test(**fixtures))
     return (yield)
 
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import commands_scene
 import pytest
 from commands_scene import commands
 from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, host_path, until, utcnow, writes
@@ -121,19 +120,17 @@ async def test_kinds_can_be_chosen_and_an_unknown_one_is_an_error(two: Two) -> N
         assert len(found(await once(two, "ConfigMap"))) == 3
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("command", [("patrol", "--once", "gizmos"), ("explain", "--once", "gizmos", "shop/x")])
-def test_command_with_an_unknown_kind_ends_with_a_line_that_names_those_there_are(
+async def test_command_with_an_unknown_kind_ends_with_a_line_that_names_those_there_are(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path) as scene:
-            ended = await scene.run(*command)
-            assert ended.status
-            [line] = ended.error.splitlines()
-            assert line.startswith("syncer: nothing that is synced is called 'gizmos'; there are ")
-            assert "configmaps" in line
-
-    commands_scene.play(scenario)
+    async with commands(tmp_path) as scene:
+        ended = await scene.run(*command)
+        assert ended.status
+        [line] = ended.error.splitlines()
+        assert line.startswith("syncer: nothing that is synced is called 'gizmos'; there are ")
+        assert "configmaps" in line
 
 
 async def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> None:

@@ -30,6 +30,8 @@ from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpRespons
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
+pytestmark = pytest.mark.real_time
+
 pytestmark = pytest.mark.slow
 
 VERSION = json.dumps(
@@ -139,7 +141,7 @@ def kubeconfig(path: Path, server: str, ca: trustme.CA, cluster: dict[str, str],
     return str(path / "kubeconfig")
 
 
-def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
+async def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
     """Proxy, prefix, server name, client certificate, impersonation and a token that is renewed after a 401."""
     ca, token = trustme.CA(), tmp_path / "token"
     token.write_text("old")
@@ -154,44 +156,38 @@ def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
         token.write_text("new")
         await call.reply(200 if accepted else 401, VERSION)
 
-    async def main() -> None:
-        context = server_context(ca.issue_cert("api.internal"), ca)
-        async with serve(answer, context) as peer, proxy_server(ProxyServer()) as proxy:
-            where = {"tls-server-name": "api.internal", "proxy-url": f"http://127.0.0.1:{proxy.port}"}
-            groups = {"as": "ann", "as-groups": ["one", "two"]}
-            who = {"tokenFile": "token", "client-certificate": "u.crt", "client-key": "u.key", **groups}
-            path = kubeconfig(tmp_path, f"https://127.0.0.1:{peer.port}/k8s/", ca, where, who)
-            cluster = connect(ConnectionSettings(kubeconfig=path), side=Side.HOST, environ={})
-            known = await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
-            await cluster.close()
-            assert known.git_version == "v1"
-            assert [call.path for call in peer.calls] == ["/k8s/version/"] * 2
-            sent = [value for name, value in peer.calls[1].headers if name.startswith("Impersonate")]
-            assert sent == ["ann", "one", "two"]
-            assert set(shown) == {True}
-            assert set(peer.server_names) == {"api.internal"}
-            assert set(proxy.asked) == {f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"}
-
-    asyncio.run(main())
+    context = server_context(ca.issue_cert("api.internal"), ca)
+    async with serve(answer, context) as peer, proxy_server(ProxyServer()) as proxy:
+        where = {"tls-server-name": "api.internal", "proxy-url": f"http://127.0.0.1:{proxy.port}"}
+        groups = {"as": "ann", "as-groups": ["one", "two"]}
+        who = {"tokenFile": "token", "client-certificate": "u.crt", "client-key": "u.key", **groups}
+        path = kubeconfig(tmp_path, f"https://127.0.0.1:{peer.port}/k8s/", ca, where, who)
+        cluster = connect(ConnectionSettings(kubeconfig=path), side=Side.HOST, environ={})
+        known = await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
+        await cluster.close()
+        assert known.git_version == "v1"
+        assert [call.path for call in peer.calls] == ["/k8s/version/"] * 2
+        sent = [value for name, value in peer.calls[1].headers if name.startswith("Impersonate")]
+        assert sent == ["ann", "one", "two"]
+        assert set(shown) == {True}
+        assert set(peer.server_names) == {"api.internal"}
+        assert set(proxy.asked) == {f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"}
 
 
-def test_log_that_is_followed_comes_line_by_line() -> None:
+async def test_log_that_is_followed_comes_line_by_line() -> None:
     async def answer(call: Call) -> None:
         assert call.path == "/api/v1/namespaces/shop/pods/web/log?follow=true"
         await call.start_chunked()
         for piece in (b"on", b"e\ntwo\n", b"three", b""):
             await call.chunk(piece)
 
-    async def main() -> None:
-        async with serve(answer) as peer:
-            cluster = SideClient("", Side.HOST, plain_transport(peer.endpoint()))
-            core = kubernetes.CoreV1Api(cluster.kubernetes_client())
-            log = await core.read_namespaced_pod_log_without_preload_content("web", "shop", follow=True)
-            assert [await log.content.readline() for _ in range(4)] == [b"one\n", b"two\n", b"three\n", b""]
-            log.release()
-            await cluster.close()
-
-    asyncio.run(main())
+    async with serve(answer) as peer:
+        cluster = SideClient("", Side.HOST, plain_transport(peer.endpoint()))
+        core = kubernetes.CoreV1Api(cluster.kubernetes_client())
+        log = await core.read_namespaced_pod_log_without_preload_content("web", "shop", follow=True)
+        assert [await log.content.readline() for _ in range(4)] == [b"one\n", b"two\n", b"three\n", b""]
+        log.release()
+        await cluster.close()
 
 
 def test_dry_run_holds_for_it(tmp_path: Path) -> None:
@@ -232,47 +228,35 @@ class Recording:
         raise AssertionError
 
 
-def test_limit_of_requests_holds_for_it() -> None:
-    async def main() -> None:
-        inner = Recording()
-        limited = RateLimited(inner, qps=0.001, burst=1)
-        version = kubernetes.VersionApi(SideClient("", Side.HOST, limited).kubernetes_client())
-        await version.get_code()
-        with pytest.raises(TimeoutError, match="leaves no turn within 3 s"):
-            await version.get_code(_request_timeout=3)
-        assert len(inner.requests) == 1
-
-    asyncio.run(main())
+async def test_limit_of_requests_holds_for_it() -> None:
+    inner = Recording()
+    limited = RateLimited(inner, qps=0.001, burst=1)
+    version = kubernetes.VersionApi(SideClient("", Side.HOST, limited).kubernetes_client())
+    await version.get_code()
+    with pytest.raises(TimeoutError, match="leaves no turn within 3 s"):
+        await version.get_code(_request_timeout=3)
+    assert len(inner.requests) == 1
 
 
-def test_deadlines_are_the_callers() -> None:
-    async def main() -> None:
-        inner = Recording()
-        version = kubernetes.VersionApi(SideClient("", Side.HOST, inner).kubernetes_client())
-        for given in (7, 0.5, (3, 4)):
-            await version.get_code(_request_timeout=given)
-        assert [request.timeout for request in inner.requests] == [7, 0.5, 7]
-
-    asyncio.run(main())
+async def test_deadlines_are_the_callers() -> None:
+    inner = Recording()
+    version = kubernetes.VersionApi(SideClient("", Side.HOST, inner).kubernetes_client())
+    for given in (7, 0.5, (3, 4)):
+        await version.get_code(_request_timeout=given)
+    assert [request.timeout for request in inner.requests] == [7, 0.5, 7]
 
 
-def test_missing_response_is_an_os_error() -> None:
-    async def main() -> None:
-        cluster = SideClient("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
-        with pytest.raises(OSError, match=r"no connection to 10\.0\.0\.1:6443: refused"):
-            await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
-
-    asyncio.run(main())
+async def test_missing_response_is_an_os_error() -> None:
+    cluster = SideClient("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
+    with pytest.raises(OSError, match=r"no connection to 10\.0\.0\.1:6443: refused"):
+        await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
 
 
-def test_request_that_our_connection_cannot_send_is_refused() -> None:
-    async def main() -> None:
-        client = SideClient("", Side.HOST, Recording()).kubernetes_client()
-        client.default_headers["Impersonate-User"] = "root"
-        with pytest.raises(ValueError, match="the header Impersonate-User can't be sent"):
-            await kubernetes.VersionApi(client).get_code()
-
-    asyncio.run(main())
+async def test_request_that_our_connection_cannot_send_is_refused() -> None:
+    client = SideClient("", Side.HOST, Recording()).kubernetes_client()
+    client.default_headers["Impersonate-User"] = "root"
+    with pytest.raises(ValueError, match="the header Impersonate-User can't be sent"):
+        await kubernetes.VersionApi(client).get_code()
 
 
 def test_package_is_imported_only_on_first_use() -> None:

@@ -4,8 +4,9 @@ import asyncio
 import itertools
 
 import pytest
-from fair_scene import WORKERS, Scene, play, request
+from fair_scene import WORKERS, Scene, request
 
+from kube_envtest import virtual_time
 from syncer.api import SyncRequest
 from syncer.byte_budget import ByteBudget
 
@@ -196,7 +197,7 @@ def latency(*others: str, count: int = 900, seconds: float = 0.01, failing: bool
             found.append(scene.mean(*REGULAR))
             assert all(len(scene.latencies[each]) == 10 for each in REGULAR)
 
-    play(scenario)
+    virtual_time.run(scenario())
     return found[0]
 
 

@@ -1,8 +1,6 @@
 """A gate holds back a single syncer's requests, and loses none."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,10 +17,6 @@ def request(name: str, syncer: str = "pods") -> SyncRequest:
 
 A, B, C, D = (request(name) for name in "abcd")
 OTHERS = [request(name, "secrets") for name in "ab"]
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    virtual_time.run(scenario())
 
 
 def queue(**limits: float) -> Queue:
@@ -153,4 +147,4 @@ def test_gate_loses_no_request_and_keeps_its_limits(
         assert unseen == set()
         assert waiting.is_idle()
 
-    play(scenario)
+    virtual_time.run(scenario())

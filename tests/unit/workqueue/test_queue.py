@@ -2,12 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
-from kube_envtest import virtual_time
 from syncer.api import Key, SyncRequest
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.lane import LOW_SHARE
@@ -19,10 +16,6 @@ def request(name: str, cluster: str = "vc") -> SyncRequest:
 
 
 A, B, C = (request(name) for name in "abc")
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    virtual_time.run(scenario())
 
 
 def queue(**weights: float) -> Queue:
