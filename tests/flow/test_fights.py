@@ -182,30 +182,27 @@ async def test_field_that_is_removed_each_time_is_frozen(two: Two, patch: Obj, w
     ],
     ids=str,
 )
-def test_frozen_field_is_written_again_at_once_by_command(two: Two, given: Obj, known: bool) -> None:
-    async def scenario() -> None:
-        two.virtual.put(BLUE)
-        async with two.daemon(MAPS) as daemon:
-            control = Control()
-            control_api.add(control, daemon.process)
-            async with painted(two):
-                await until(lambda: frozen(daemon))
-                await until(lambda: data(two) == {"color": "red"})
-            status, answer = await control.answer("POST", "/thaw", given)
-            assert status == 200
-            if not known:
-                assert answer == []
-                assert frozen(daemon)
-                return
-            thawed = {"cluster": "vc", "syncer": "configmaps", "key": "shop/x", "side": "host", "field": "data.color"}
-            assert answer == [thawed]
-            await until(lambda: data(two) == {"color": "blue"}, within=1)
-            assert (await control.answer("POST", "/thaw", given))[1] == []
-            status, answer = await control.answer("POST", "/thaw", {"kind": "confimaps"})
-            assert status == 409
-            assert "'confimaps'; there are configmaps" in answer["error"]
-
-    play(scenario)
+async def test_frozen_field_is_written_again_at_once_by_command(two: Two, given: Obj, known: bool) -> None:
+    two.virtual.put(BLUE)
+    async with two.daemon(MAPS) as daemon:
+        control = Control()
+        control_api.add(control, daemon.process)
+        async with painted(two):
+            await until(lambda: frozen(daemon))
+            await until(lambda: data(two) == {"color": "red"})
+        status, answer = await control.answer("POST", "/thaw", given)
+        assert status == 200
+        if not known:
+            assert answer == []
+            assert frozen(daemon)
+            return
+        thawed = {"cluster": "vc", "syncer": "configmaps", "key": "shop/x", "side": "host", "field": "data.color"}
+        assert answer == [thawed]
+        await until(lambda: data(two) == {"color": "blue"}, within=1)
+        assert (await control.answer("POST", "/thaw", given))[1] == []
+        status, answer = await control.answer("POST", "/thaw", {"kind": "confimaps"})
+        assert status == 409
+        assert "'confimaps'; there are configmaps" in answer["error"]
 
 
 async def test_deleted_copy_is_not_recreated_for_ever(two: Two) -> None:

@@ -123,14 +123,11 @@ async def test_question_about_one_of_several_virtual_clusters_needs_its_name(mon
         ("list", {"states": "odd"}, "there is no state 'odd'"),
     ],
 )
-def test_bad_question_is_refused(question: str, given: dict[str, str], error: str) -> None:
-    async def scenario() -> None:
-        async with settled(Two().daemon(built_in("configmaps"))) as daemon:
-            status, found = await control_of(daemon).answer("GET", QUESTIONS[f"/api/{question}"], given)
-            assert int(status) == 409
-            assert found["error"].startswith(error)
-
-    play(scenario)
+async def test_bad_question_is_refused(question: str, given: dict[str, str], error: str) -> None:
+    async with settled(Two().daemon(built_in("configmaps"))) as daemon:
+        status, found = await control_of(daemon).answer("GET", QUESTIONS[f"/api/{question}"], given)
+        assert int(status) == 409
+        assert found["error"].startswith(error)
 
 
 async def test_page_of_a_list_is_as_small_as_asked_and_never_larger_than_the_limit() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME, states
-from harness import host_path, namespace, play, until
+from harness import host_path, namespace, until
 from noise import noise
 from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 
@@ -141,26 +141,23 @@ async def test_another_virtual_cluster_under_a_name_inherits_nothing(world: Secr
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-def test_secret_that_asks_for_too_much_is_refused_alone_until_it_is_mended(
+async def test_secret_that_asks_for_too_much_is_refused_alone_until_it_is_mended(
     world: Secrets, bad: Obj, reason: str
 ) -> None:
-    async def scenario() -> None:
-        world.servers["bad"] = world.servers.pop("pets")
-        world.put(secret("shop"))
-        async with world.daemon(configured("bank")) as (process, _):
-            await until(lambda: world.has_copy("shop") and world.has_copy("bank"))
-            world.put(bad)
-            await until(lambda: reasons(process))
-            assert reasons(process).keys() == {"team/bad"}
-            assert reason in reasons(process)["team/bad"]
-            assert _virtual(process) == {"bank": None, "shop": None}
-            [line] = [why for part, why in _degraded(process).items() if part == "secrets/team"]
-            assert line in ("Refused: 1", "Unparsable: 1", "KeyMissing: 1")
-            world.put(secret("bad"))
-            await until(lambda: world.has_copy("bad"))
-            assert (reasons(process), "secrets/team" in _degraded(process)) == ({}, False)
-
-    play(scenario)
+    world.servers["bad"] = world.servers.pop("pets")
+    world.put(secret("shop"))
+    async with world.daemon(configured("bank")) as (process, _):
+        await until(lambda: world.has_copy("shop") and world.has_copy("bank"))
+        world.put(bad)
+        await until(lambda: reasons(process))
+        assert reasons(process).keys() == {"team/bad"}
+        assert reason in reasons(process)["team/bad"]
+        assert _virtual(process) == {"bank": None, "shop": None}
+        [line] = [why for part, why in _degraded(process).items() if part == "secrets/team"]
+        assert line in ("Refused: 1", "Unparsable: 1", "KeyMissing: 1")
+        world.put(secret("bad"))
+        await until(lambda: world.has_copy("bad"))
+        assert (reasons(process), "secrets/team" in _degraded(process)) == ({}, False)
 
 
 async def test_kubeconfig_that_can_no_longer_be_used_leaves_the_former_in_use(world: Secrets) -> None:

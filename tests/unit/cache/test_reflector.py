@@ -206,14 +206,11 @@ ONE, TWO, THREE = FIRST_WAIT * 2, FIRST_WAIT * 4, FIRST_WAIT * 8
         ),
     ],
 )
-def test_reflector_asks_next(lists: Sequence[Answer], watches: Sequence[Opening], asked: Asked) -> None:
-    async def scenario() -> None:
-        async with running(Scene(lists, watches)) as scene:
-            await asyncio.sleep(asked[-1][0] + FIRST_WAIT / 2)
-            assert [request for _, request in scene.asked] == [request for _, request in asked]
-            assert [when for when, _ in scene.asked] == pytest.approx([when for when, _ in asked])
-
-    play(scenario)
+async def test_reflector_asks_next(lists: Sequence[Answer], watches: Sequence[Opening], asked: Asked) -> None:
+    async with running(Scene(lists, watches)) as scene:
+        await asyncio.sleep(asked[-1][0] + FIRST_WAIT / 2)
+        assert [request for _, request in scene.asked] == [request for _, request in asked]
+        assert [when for when, _ in scene.asked] == pytest.approx([when for when, _ in asked])
 
 
 async def test_reflector_fills_the_informer() -> None:

@@ -18,9 +18,7 @@ from syncer.clusters.exec_plugin import issue, parse
 from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material, PluginFailed
 from syncer.clusters.transport import CredentialsAwaited, CredentialsFailed, Endpoint
 
-pytestmark = pytest.mark.real_time
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
 PLAIN = Login(Endpoint("h", 1, tls=False, source="kube.yaml, context c, user u"))
 #: Seconds, after which a test gives up.

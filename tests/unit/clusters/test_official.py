@@ -30,9 +30,7 @@ from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpRespons
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
-pytestmark = pytest.mark.real_time
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
 VERSION = json.dumps(
     dict.fromkeys(("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "major", "minor", "platform"), "")
