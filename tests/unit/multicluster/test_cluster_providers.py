@@ -11,7 +11,7 @@ from typing import Any
 import pki_scene
 import pytest
 import yaml
-from fleet_scene import Site, eventually, leaving_nothing, running
+from fleet_scene import Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
@@ -301,22 +301,20 @@ async def test_function_that_never_returns_is_asked_again_after_its_time_and_the
     task.cancel()
 
 
-def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
+@pytest.mark.real_time
+async def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
     threads: list[threading.Thread] = []
 
     def members() -> Mapping[str, ProvidedCluster]:
         threads.append(threading.current_thread())
         return {"a": ProvidedCluster(read=unread)}
 
-    async def main() -> None:
-        fleet = RecordedFleet()
-        task = await watching(CallableProvider(members), fleet)
-        await eventually(lambda: fleet.members)
-        assert list(fleet.members) == ["a"]
-        assert threading.main_thread() not in threads
-        task.cancel()
-
-    asyncio.run(leaving_nothing(main()))
+    fleet = RecordedFleet()
+    task = await watching(CallableProvider(members), fleet)
+    await eventually(lambda: fleet.members)
+    assert list(fleet.members) == ["a"]
+    assert threading.main_thread() not in threads
+    task.cancel()
 
 
 async def unread() -> Login:

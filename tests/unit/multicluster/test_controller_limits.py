@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from cache_scene import CacheScene, now
-from fleet_scene import PODS, Site, eventually, leaving_nothing, running
+from fleet_scene import PODS, Site, eventually, running
 
 from syncer.multicluster import (
     ClusterNotFound,
@@ -136,21 +136,19 @@ async def test_timeout_of_ones_own_is_an_error_like_others() -> None:
     assert isinstance(log.error.mock_calls[0].kwargs["exc_info"], TimeoutError)
 
 
-def test_reconcile_that_is_not_async_runs_in_a_thread() -> None:
-    async def main() -> None:
-        site, threads = Site("eu", pod("a")), list[threading.Thread]()
+@pytest.mark.real_time
+async def test_reconcile_that_is_not_async_runs_in_a_thread() -> None:
+    site, threads = Site("eu", pod("a")), list[threading.Thread]()
 
-        def reconcile(request: Request) -> Result | None:
-            threads.append(threading.current_thread())
-            return Result(requeue=True) if len(threads) == 1 else None
+    def reconcile(request: Request) -> Result | None:
+        threads.append(threading.current_thread())
+        return Result(requeue=True) if len(threads) == 1 else None
 
-        controller = Controller(reconcile)
-        controller.watch_object(site.cluster, PODS)
-        async with running(site, controller):
-            await eventually(lambda: len(threads) == 2)
-        assert threading.main_thread() not in threads
-
-    asyncio.run(leaving_nothing(main()))
+    controller = Controller(reconcile)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await eventually(lambda: len(threads) == 2)
+    assert threading.main_thread() not in threads
 
 
 async def test_cluster_that_is_not_engaged_is_not_found() -> None:

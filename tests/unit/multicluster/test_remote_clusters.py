@@ -259,7 +259,8 @@ async def test_agent_that_never_returns_is_ended_and_reported() -> None:
     assert scene.opened == scene.closed
 
 
-def test_agent_that_is_not_async_runs_in_a_thread() -> None:
+@pytest.mark.real_time
+async def test_agent_that_is_not_async_runs_in_a_thread() -> None:
     class Blocking:
         def __init__(self) -> None:
             self.threads: list[threading.Thread] = []
@@ -270,18 +271,15 @@ def test_agent_that_is_not_async_runs_in_a_thread() -> None:
         def uninstall(self, client: Client, obj: Obj) -> None:
             self.threads.append(threading.current_thread())
 
-    async def main() -> None:
-        scene = Scene()
-        scene.agent = agent = Blocking()
-        scene.manage.server.put(remote("shop"))
-        async with scene.process():
-            await eventually(lambda: scene.ready() == ("True", "Running"))
-            await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
-            await eventually(lambda: scene.finalizers() is None)
-        assert len(agent.threads) == 2
-        assert threading.main_thread() not in agent.threads
-
-    asyncio.run(leaving_nothing(main()))
+    scene = Scene()
+    scene.agent = agent = Blocking()
+    scene.manage.server.put(remote("shop"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.finalizers() is None)
+    assert len(agent.threads) == 2
+    assert threading.main_thread() not in agent.threads
 
 
 async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
