@@ -67,8 +67,7 @@ def deleted_pods(server: ApiServer) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["ended", "cut off"])
-async def test_pods_outlive_an_hour_without_the_daemon(how: str) -> None:
-    two = Two()
+async def test_pods_outlive_an_hour_without_the_daemon(two: Two, how: str) -> None:
     two.host.put(node("n1"))
     for obj in (serviceaccount("default"), configmap("settings"), service("web"), *map(web, NAMES)):
         two.virtual.put(obj)

@@ -84,8 +84,7 @@ def annotated(obj: Obj, **annotations: str) -> Obj:
     return obj
 
 
-async def test_object_in_step_is_explained_from_either_name() -> None:
-    two = Two()
+async def test_object_in_step_is_explained_from_either_name(two: Two) -> None:
     two.virtual.put(configmap("x", {"a": "b"}))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         here = await one(daemon, "configmaps", f"{NAMESPACE}/x")
@@ -98,8 +97,7 @@ async def test_object_in_step_is_explained_from_either_name() -> None:
         assert there == here
 
 
-async def test_object_without_a_match_is_skipped_by_its_selector() -> None:
-    two = Two()
+async def test_object_without_a_match_is_skipped_by_its_selector(two: Two) -> None:
     two.virtual.put(configmap("hidden"))
     two.virtual.put(labelled(configmap("shown"), team="a"))
     options = {"configMaps": {"all": True, "selector": {"matchLabels": {"team": "a"}}}}
@@ -113,8 +111,7 @@ async def test_object_without_a_match_is_skipped_by_its_selector() -> None:
         assert f"{NAMESPACE}/shown" not in listed_names
 
 
-async def test_paused_object_names_the_annotation() -> None:
-    two = Two()
+async def test_paused_object_names_the_annotation(two: Two) -> None:
     two.virtual.put(annotated(configmap("x"), paused="true"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
@@ -123,8 +120,7 @@ async def test_paused_object_names_the_annotation() -> None:
         assert daemon.process.statuses.count()["vc", "configmaps", "paused"] == 1
 
 
-async def test_waiting_object_names_the_object_it_waits_for() -> None:
-    two = Two()
+async def test_waiting_object_names_the_object_it_waits_for(two: Two) -> None:
     account: Obj = {"apiVersion": "v1", "kind": "ServiceAccount"}
     account["metadata"] = {"name": "own", "namespace": NAMESPACE}
     two.virtual.put(annotated(account, paused="true"))
@@ -136,8 +132,7 @@ async def test_waiting_object_names_the_object_it_waits_for() -> None:
         assert (found["onVirtual"], found["onHost"]) == (True, False)
 
 
-async def test_pod_in_step_names_what_its_copy_lacks() -> None:
-    two = Two()
+async def test_pod_in_step_names_what_its_copy_lacks(two: Two) -> None:
     sources: list[Obj] = [{"secretRef": {"name": "there"}}, {"configMapRef": {"name": "hidden"}}]
     sources += [{"secretRef": {"name": "none"}}, {"secretRef": {"name": "perhaps", "optional": True}}]
     two.virtual.put(secret("there"))
@@ -156,8 +151,7 @@ async def test_pod_in_step_names_what_its_copy_lacks() -> None:
         }
 
 
-async def test_object_with_a_taken_name_is_parked() -> None:
-    two = Two()
+async def test_object_with_a_taken_name_is_parked(two: Two) -> None:
     name = host_path("x").partition("/")[2]
     two.host.put(configmap(name, namespace=HOME))
     two.virtual.put(configmap("x"))
@@ -167,8 +161,7 @@ async def test_object_with_a_taken_name_is_parked() -> None:
         assert found["tried"] >= 1
 
 
-async def test_object_in_step_again_still_has_its_last_error_and_its_last_write() -> None:
-    two = Two()
+async def test_object_in_step_again_still_has_its_last_error_and_its_last_write(two: Two) -> None:
     name = host_path("x").partition("/")[2]
     two.host.put(configmap(name, namespace=HOME))
     two.virtual.put(configmap("x"))
@@ -184,23 +177,20 @@ async def test_object_in_step_again_still_has_its_last_error_and_its_last_write(
         assert found["lastWrite"] == {"side": "host", "time": wrote}
 
 
-async def test_unused_object_is_skipped_with_the_option() -> None:
-    two = Two()
+async def test_unused_object_is_skipped_with_the_option(two: Two) -> None:
     two.virtual.put(secret("x"))
     async with settled(two.daemon(built_in("secrets", "pods"), options={})) as daemon:
         found = await one(daemon, "secrets", f"{NAMESPACE}/x")
         assert (found["state"], found["code"]) == ("skipped", "Unused")
 
 
-async def test_absent_object_is_explained_as_absent() -> None:
-    two = Two()
+async def test_absent_object_is_explained_as_absent(two: Two) -> None:
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         found = await one(daemon, "configmaps", f"{NAMESPACE}/nothing")
         assert (found["state"], found["code"]) == ("skipped", "NoObject")
 
 
-async def test_command_without_a_daemon_gives_the_same_reasons() -> None:
-    two = Two()
+async def test_command_without_a_daemon_gives_the_same_reasons(two: Two) -> None:
     two.virtual.put(configmap("there"))
     two.virtual.put(annotated(configmap("paused"), paused="true"))
     two.virtual.put(labelled(configmap("hidden"), team="b"))
@@ -218,16 +208,14 @@ async def test_command_without_a_daemon_gives_the_same_reasons() -> None:
 
 
 @pytest.mark.reason("Unwritten")
-async def test_command_without_a_daemon_counts_pending_writes() -> None:
-    two = Two()
+async def test_command_without_a_daemon_counts_pending_writes(two: Two) -> None:
     two.virtual.put(configmap("x"))
     found = await offline(two, "configmaps", f"{NAMESPACE}/x")
     assert (found["state"], found["code"]) == ("pending", "Unwritten")
     assert [each["class"] for each in found["drift"]] == ["missing"]
 
 
-async def test_explanation_changes_nothing() -> None:
-    two = Two()
+async def test_explanation_changes_nothing(two: Two) -> None:
     two.virtual.put(annotated(configmap("x"), paused="true"))
     two.virtual.put(configmap("y"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
@@ -237,8 +225,7 @@ async def test_explanation_changes_nothing() -> None:
         assert (dict(daemon.process.statuses.count()), dict(daemon.wrote())) == before
 
 
-async def test_list_comes_in_pages_without_a_gap() -> None:
-    two = Two()
+async def test_list_comes_in_pages_without_a_gap(two: Two) -> None:
     for number in range(25):
         two.virtual.put(configmap(f"c{number}"))
     async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
@@ -287,8 +274,7 @@ async def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: p
 
 
 @pytest.mark.parametrize("states", ["in_step,pending,skipped,failing,parked,paused,frozen", "paused,skipped"])
-async def test_list_without_a_daemon_has_the_same_objects(states: str) -> None:
-    two = Two()
+async def test_list_without_a_daemon_has_the_same_objects(two: Two, states: str) -> None:
     for number in range(5):
         two.virtual.put(configmap(f"c{number}"))
     two.virtual.put(annotated(configmap("paused"), paused="true"))
@@ -308,8 +294,7 @@ async def test_list_without_a_daemon_has_the_same_objects(states: str) -> None:
     assert writes(two.host, since, events=True) == []
 
 
-async def test_list_without_a_daemon_has_copies_without_an_original() -> None:
-    two = Two()
+async def test_list_without_a_daemon_has_copies_without_an_original(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))):
         pass
@@ -320,8 +305,7 @@ async def test_list_without_a_daemon_has_copies_without_an_original() -> None:
     assert [(each["key"], each["code"]) for each in found.items] == [(f"{NAMESPACE}/x", "Unwritten")]
 
 
-async def test_wrong_words_without_a_daemon_are_named() -> None:
-    two = Two()
+async def test_wrong_words_without_a_daemon_are_named(two: Two) -> None:
     process = await without_daemon(two, ALL)
     with pytest.raises(Refused, match="nothing that is synced is called 'cows'"):
         await explain_here(process, process.pairs[CLUSTER], kind="cows", key="shop/x")
@@ -339,8 +323,7 @@ async def test_kind_without_its_definition_is_not_listed_and_says_why() -> None:
         assert (await listed(daemon.process, {"kind": "configmaps"})).unlisted == {}
 
 
-async def test_list_takes_labels_and_states() -> None:
-    two = Two()
+async def test_list_takes_labels_and_states(two: Two) -> None:
     two.virtual.put(labelled(configmap("a"), app="web"))
     two.virtual.put(labelled(configmap("b"), app="db"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
@@ -349,8 +332,7 @@ async def test_list_takes_labels_and_states() -> None:
         assert f"{NAMESPACE}/b" in await states(daemon, states="in_step", selector="app!=web")
 
 
-async def test_latest_events_of_the_host_about_a_copy_are_shown() -> None:
-    two = Two()
+async def test_latest_events_of_the_host_about_a_copy_are_shown(two: Two) -> None:
     two.virtual.put(configmap("x"))
     two.virtual.put(configmap("y"))
     async with settled(two.daemon(built_in("configmaps", "events"))) as daemon:
@@ -372,8 +354,7 @@ async def test_latest_events_of_the_host_about_a_copy_are_shown() -> None:
 
 
 @pytest.mark.reason("NamespaceTerminating")
-async def test_host_namespace_that_is_being_deleted_is_named_with_what_holds_it() -> None:
-    two = Two()
+async def test_host_namespace_that_is_being_deleted_is_named_with_what_holds_it(two: Two) -> None:
     leftover = configmap("leftover", namespace=HOME)
     leftover["metadata"]["finalizers"] = ["example.org/hold"]
     two.host.put(leftover)
@@ -391,8 +372,7 @@ async def test_host_namespace_that_is_being_deleted_is_named_with_what_holds_it(
         assert "resources are remaining" in "; ".join(ending["conditions"])
 
 
-async def test_events_of_the_host_are_not_read_where_they_are_not_synced() -> None:
-    two = Two()
+async def test_events_of_the_host_are_not_read_where_they_are_not_synced(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         since = len(two.host.requests)
@@ -422,8 +402,7 @@ async def test_kind_that_is_not_synced_is_answered_with_why(kind: str, says: str
         assert says in str(refused.value)
 
 
-async def test_kind_is_found_by_its_short_name() -> None:
-    two = Two()
+async def test_kind_is_found_by_its_short_name(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         assert (await one(daemon, "cm", f"{NAMESPACE}/x"))["syncer"] == "configmaps"
@@ -442,8 +421,7 @@ async def test_object_waits_for_the_definition_of_its_kind() -> None:
         assert (found["state"], found["code"]) == ("pending", "SyncerWaits")
 
 
-async def test_cluster_that_waits_hides_no_explanation_of_another() -> None:
-    two = Two()
+async def test_cluster_that_waits_hides_no_explanation_of_another(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         process = daemon.process
@@ -456,8 +434,7 @@ async def test_cluster_that_waits_hides_no_explanation_of_another() -> None:
 
 
 @pytest.mark.reason("Queued")
-async def test_object_in_the_queue_is_pending() -> None:
-    two = Two()
+async def test_object_in_the_queue_is_pending(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         process = daemon.process
@@ -470,8 +447,7 @@ async def test_object_in_the_queue_is_pending() -> None:
 
 
 @pytest.mark.reason("SyncerStarts")
-async def test_object_of_a_syncer_that_starts_is_pending() -> None:
-    two = Two()
+async def test_object_of_a_syncer_that_starts_is_pending(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         controller = daemon.process.pairs[CLUSTER].controllers["configmaps"]

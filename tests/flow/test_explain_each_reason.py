@@ -87,8 +87,7 @@ def check(found: dict[str, Any], code: ReasonCode) -> None:
     assert found["wayOut"] == reason.way_out
 
 
-async def test_each_reason_is_explained_as_it_was_decided() -> None:
-    two = Two()
+async def test_each_reason_is_explained_as_it_was_decided(two: Two) -> None:
     for name in BY_NAME:
         two.virtual.put(configmap(name))
     async with two.daemon([Says], options={}) as daemon:

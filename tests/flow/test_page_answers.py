@@ -58,8 +58,7 @@ async def test_each_question_of_the_page_has_a_handler() -> None:
             await answer(daemon, question.removeprefix("/api/"), **given)
 
 
-async def test_search_answers_as_the_command() -> None:
-    two = Two()
+async def test_search_answers_as_the_command(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         for key in (f"{NAMESPACE}/x", host_path("x"), f"{NAMESPACE}/nothing"):
@@ -68,8 +67,7 @@ async def test_search_answers_as_the_command() -> None:
             assert (int(status), await answer(daemon, "explain", **given)) == (200, found)
 
 
-async def test_page_shows_all_that_an_explanation_has() -> None:
-    two = Two()
+async def test_page_shows_all_that_an_explanation_has(two: Two) -> None:
     two.virtual.put(configmap("x"))
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         [found] = await answer(daemon, "explain", kind="configmap", key=f"{NAMESPACE}/x")
@@ -77,8 +75,7 @@ async def test_page_shows_all_that_an_explanation_has() -> None:
         assert [name for name in found if f"one.{name}" not in script] == []
 
 
-async def test_kinds_have_the_counts_of_the_command() -> None:
-    two = Two()
+async def test_kinds_have_the_counts_of_the_command(two: Two) -> None:
     many(two, 3)
     two.host.put(configmap(host_path("c0").partition("/")[2], namespace="vc-ns"))
     async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
@@ -130,8 +127,7 @@ async def test_bad_question_is_refused(question: str, given: dict[str, str], err
         assert found["error"].startswith(error)
 
 
-async def test_page_of_a_list_is_as_small_as_asked_and_never_larger_than_the_limit() -> None:
-    two = Two()
+async def test_page_of_a_list_is_as_small_as_asked_and_never_larger_than_the_limit(two: Two) -> None:
     many(two, 12)
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         found = await pages(daemon, "list", states="in_step", limit="5")
@@ -141,8 +137,7 @@ async def test_page_of_a_list_is_as_small_as_asked_and_never_larger_than_the_lim
         assert listing.limit_of({"limit": "99999999"}) == listing.PAGE
 
 
-async def test_drift_names_the_fields_and_who_wrote_them_and_no_value() -> None:
-    two = Two()
+async def test_drift_names_the_fields_and_who_wrote_them_and_no_value(two: Two) -> None:
     two.virtual.put(configmap("x", {"color": "blue"}))
     two.virtual.put(configmap("y", {"color": "blue"}))
     async with in_step(two, drift={"field": "report"}) as daemon:
@@ -208,9 +203,8 @@ def test_no_step_of_a_list_looks_at_more_than_some_objects(monkeypatch: pytest.M
     assert max(shown) <= 5
 
 
-async def test_list_of_what_waits_looks_at_no_object_in_step() -> None:
+async def test_list_of_what_waits_looks_at_no_object_in_step(two: Two) -> None:
     """There may be 100,000 of them, and a page asks every minute."""
-    two = Two()
     many(two, 30)
     async with settled(two.daemon(built_in("configmaps"))) as daemon:
         process = daemon.process

@@ -459,8 +459,7 @@ async def test_host_object_is_left_alone_while_either_object_is_paused(two: Two,
 # -- rights ----------------------------------------------------------------------------------------
 
 
-async def test_marks_on_objects_alone_count_without_the_right_to_read_namespaces() -> None:
-    two = Two()
+async def test_marks_on_objects_alone_count_without_the_right_to_read_namespaces(two: Two) -> None:
     two.virtual = ApiServer(seed="virtual", rbac=True)
     rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}
     rbac = "rbac.authorization.k8s.io"

@@ -219,9 +219,8 @@ async def test_missing_right_holds_up_no_other_kind() -> None:
 
 
 @pytest.mark.parametrize("translator", [SingleNamespace, PerNamespace])
-async def test_published_service_is_no_copy_wherever_it_is(translator: type[NameTranslator]) -> None:
+async def test_published_service_is_no_copy_wherever_it_is(two: Two, translator: type[NameTranslator]) -> None:
     """Its namespace is one of copies, or all of the host is watched: nobody takes it for a copy of the Service."""
-    two = Two()
     two.host.put(namespace(INFRA))
     place = HOME if translator is SingleNamespace else INFRA
     sync = section({f"{NAMESPACE}/web": f"{place}/shop-web"}, place)

@@ -62,8 +62,7 @@ def phase(two: Two) -> str:
     return str((two.original("pods", "web") or {})["status"]["phase"])
 
 
-async def test_ephemeral_container_reaches_the_host_and_its_status_comes_up() -> None:
-    two = Two()
+async def test_ephemeral_container_reaches_the_host_and_its_status_comes_up(two: Two) -> None:
     two.virtual.put(POD)
     async with two.daemon(SYNCERS):
         await until(lambda: two.copy("pods", "web"))
@@ -83,9 +82,8 @@ def recorded(two: Two) -> Obj:
     return {part: names for part, names in found.items() if part.lower().endswith("containers")}
 
 
-async def test_container_that_the_host_refuses_is_not_recorded() -> None:
+async def test_container_that_the_host_refuses_is_not_recorded(two: Two) -> None:
     """The host's operator may use its name afterwards."""
-    two = Two()
     two.virtual.put(POD)
     async with two.daemon(SYNCERS) as daemon:
         await until(lambda: two.copy("pods", "web"))
@@ -97,9 +95,8 @@ async def test_container_that_the_host_refuses_is_not_recorded() -> None:
         assert recorded(two) == {"containers": ["app"], "ephemeralContainers": ["good"]}
 
 
-async def test_container_added_by_the_operator_does_not_become_the_tenants() -> None:
+async def test_container_added_by_the_operator_does_not_become_the_tenants(two: Two) -> None:
     """The watch reports it after the tenant's own of that name is sent."""
-    two = Two()
     two.virtual.put(POD)
     async with two.daemon(SYNCERS) as daemon:
         await until(lambda: two.copy("pods", "web"))
@@ -114,8 +111,7 @@ async def test_container_added_by_the_operator_does_not_become_the_tenants() -> 
         assert recorded(two) == {"containers": ["app"]}
 
 
-async def test_copy_of_an_earlier_version_gets_its_record_at_the_start() -> None:
-    two = Two()
+async def test_copy_of_an_earlier_version_gets_its_record_at_the_start(two: Two) -> None:
     two.virtual.put(POD)
     async with two.daemon(SYNCERS) as daemon:
         await until(lambda: two.copy("pods", "web"))
@@ -132,8 +128,7 @@ async def test_copy_of_an_earlier_version_gets_its_record_at_the_start() -> None
         assert "debug: the host has a container of this name in the pod already" in message
 
 
-async def test_refused_ephemeral_container_is_reported_and_delays_nothing() -> None:
-    two = Two()
+async def test_refused_ephemeral_container_is_reported_and_delays_nothing(two: Two) -> None:
     two.virtual.put(POD)
     async with two.daemon(SYNCERS) as daemon:
         await until(lambda: two.copy("pods", "web"))
@@ -150,8 +145,7 @@ async def test_refused_ephemeral_container_is_reported_and_delays_nothing() -> N
         assert daemon.status("web", "pods") is None, "it is in step"
 
 
-async def test_resize_reaches_the_host() -> None:
-    two = Two()
+async def test_resize_reaches_the_host(two: Two) -> None:
     two.virtual.put(POD)
     async with two.daemon(SYNCERS) as daemon:
         await until(lambda: two.copy("pods", "web"))
@@ -166,9 +160,8 @@ async def test_resize_reaches_the_host() -> None:
         assert [one for one in list(two.host.requests)[since:] if one.verb == "patch"] == [], "no repetition"
 
 
-async def test_resize_that_the_host_refuses_is_reported_and_the_rest_goes_on() -> None:
+async def test_resize_that_the_host_refuses_is_reported_and_the_rest_goes_on(two: Two) -> None:
     """The copy has a limit of the host's own, which the tenant's new request is above."""
-    two = Two()
     two.virtual.put(
         pod("web", spec={"containers": [{"name": "app", "image": "i", "resources": {"requests": {"cpu": "1"}}}]})
     )

@@ -34,8 +34,7 @@ def labelled(name: str, **labels: str) -> Obj:
     return merged(bare(name), {"metadata": {"labels": labels}})
 
 
-async def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> None:
-    two = Two()
+async def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy(two: Two) -> None:
     two.virtual.put(labelled("front", team="a"))
     two.virtual.put(policy("web", TEAM))
     async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:

@@ -18,8 +18,7 @@ def repeated_event(count: int) -> Obj:
     return event("repeated", about=about, count=count)
 
 
-async def test_event_that_can_be_read_again_is_synced_at_once() -> None:
-    two = Two()
+async def test_event_that_can_be_read_again_is_synced_at_once(two: Two) -> None:
     two.virtual = server = OldServer(seed="virtual")
     for each in (namespace(NAMESPACE), configmap("x")):
         server.put(each)
