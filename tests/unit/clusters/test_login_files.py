@@ -92,31 +92,23 @@ async def answer_json(call: Call) -> None:
     await call.reply(200, f'{{"said": "{token or name}"}}'.encode())
 
 
-async def test_inline_token_is_swapped_on_the_same_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "connections"),
+    [
+        pytest.param({"token": "old"}, {"token": "new"}, 1, id="inline token, on the same connection"),
+        pytest.param(certificate("old"), certificate("new"), 2, id="inline certificate, on a new connection"),
+        pytest.param(certificate("old"), {"token": "new"}, 2, id="token in place of a certificate"),
+    ],
+)
+async def test_changed_login_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, Any], after: dict[str, Any], connections: int
+) -> None:
     path, moved = tmp_path / "k", Moved()
-    async with using(answer_json, path, moved, monkeypatch, token="old") as (peer, client, url):
+    async with using(answer_json, path, moved, monkeypatch, **before) as (peer, client, url):
         assert await output(client) == "old"
-        write(path, url, token="new")
-        assert await output(client) == "new"
-        assert (peer.connections, moved.number) == (1, 0)
-
-
-async def test_inline_certificate_is_for_new_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, moved = tmp_path / "k", Moved()
-    async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (peer, client, url):
-        assert await output(client) == "old.example"
-        write(path, url, **certificate("new.example"))
-        assert [await output(client) for _ in range(2)] == ["new.example", "new.example"]
-        assert (peer.connections, moved.number) == (2, 0)
-
-
-async def test_token_in_place_of_a_certificate_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, moved = tmp_path / "k", Moved()
-    async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (_, client, url):
-        assert await output(client) == "old.example"
-        write(path, url, token="new")
-        assert await output(client) == "new"
-        assert moved.number == 0
+        write(path, url, **after)
+        assert [await output(client) for _ in range(2)] == ["new", "new"]
+        assert (peer.connections, moved.number) == (connections, 0)
 
 
 async def test_refused_token_is_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
