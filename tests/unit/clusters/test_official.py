@@ -6,14 +6,13 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 import yaml
-from cluster_servers import Call, plain_transport, serve, server_context
+from cluster_servers import Call, over_tls, plain_transport, serve, server_context
 from kubernetes.aio import client as kubernetes
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic import DynamicClient
@@ -27,7 +26,6 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.dry_run import DryRun
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse
-from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow]
@@ -36,28 +34,10 @@ VERSION = json.dumps(
     dict.fromkeys(("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "major", "minor", "platform"), "")
     | {"gitVersion": "v1"}
 ).encode()
-Scene = Callable[[ApiServer, SideClient], Awaitable[None]]
 
 
-def play(scene: Scene, tmp_path: Path) -> None:
-    """Reach a server over TLS with the token of a kubeconfig, and play the scene."""
-
-    async def main() -> None:
-        server = ApiServer(rbac=True)
-        await server.start(tls=True)
-        config = server.kubeconfig(tmp_path / "config")
-        cluster = connect(ConnectionSettings(kubeconfig=str(config)), side=Side.HOST, environ={})
-        try:
-            await scene(server, cluster)
-        finally:
-            await cluster.close()
-            await server.stop()
-
-    asyncio.run(main())
-
-
-def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         maps = kubernetes.CoreV1Api(cluster.kubernetes_client())
         body = kubernetes.V1ConfigMap(metadata=kubernetes.V1ObjectMeta(name="a-b"), data={"x": "ä"})
         made = (await maps.create_namespaced_config_map("default", body)).to_dict()
@@ -72,11 +52,9 @@ def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
         assert (caught.value.status, caught.value.reason) == (404, "Not Found")
         assert (caught.value.headers or {})["Content-Type"] == "application/json"
 
-    play(scene, tmp_path)
 
-
-def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         version = (await api.list_namespaced_config_map("default")).to_dict()["metadata"]["resource_version"]
         arrived = []
@@ -92,11 +70,9 @@ def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert not cluster.transport._streams  # type: ignore[attr-defined]
 
-    play(scene, tmp_path)
 
-
-def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         server.faults.add(Rule(verb="watch", resource="configmaps", status=403))
         watch = Watch()  # type: ignore[no-untyped-call]
@@ -105,26 +81,22 @@ def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
                 pass
         assert caught.value.status == 403
 
-    play(scene, tmp_path)
+
+async def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
+    async with (
+        over_tls(tmp_path) as (_, cluster),
+        DynamicClient(cluster.kubernetes_client()) as dynamic,  # type: ignore[no-untyped-call]
+    ):
+        kind = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
+        await kind.create(configmap("a", {"x": "1"}, namespace="default"))
+        assert (await kind.get(name="a", namespace="default")).data.x == "1"
 
 
-def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
-        async with DynamicClient(cluster.kubernetes_client()) as dynamic:  # type: ignore[no-untyped-call]
-            kind = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
-            await kind.create(configmap("a", {"x": "1"}, namespace="default"))
-            assert (await kind.get(name="a", namespace="default")).data.x == "1"
-
-    play(scene, tmp_path)
-
-
-def test_closing_it_leaves_the_daemons_connections_open(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_closing_it_leaves_the_daemons_connections_open(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (_, cluster):
         async with cluster.kubernetes_client() as client:
             await kubernetes.VersionApi(client).get_code()
         assert (await cluster.fetch("/version"))["gitVersion"]
-
-    play(scene, tmp_path)
 
 
 def kubeconfig(path: Path, server: str, ca: trustme.CA, cluster: dict[str, str], user: dict[str, Any]) -> str:
@@ -188,8 +160,8 @@ async def test_log_that_is_followed_comes_line_by_line() -> None:
         await cluster.close()
 
 
-def test_dry_run_holds_for_it(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_dry_run_holds_for_it(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         run = DryRun(cluster.transport)
         api = kubernetes.CoreV1Api(cluster.over(run).kubernetes_client())
         await api.create_namespaced_config_map(
@@ -202,8 +174,6 @@ def test_dry_run_holds_for_it(tmp_path: Path) -> None:
         ]
         assert server.get("configmaps", "default/a") is None
         assert server.get("configmaps", "default/kube-root-ca.crt") is not None
-
-    play(scene, tmp_path)
 
 
 class Recording:
