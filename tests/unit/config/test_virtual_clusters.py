@@ -4,26 +4,16 @@ from typing import Any
 
 import jsonschema
 import pytest
-from config_fakes import Anywhere, Gadgets, Straight, Widgets
+from config_fakes import Anywhere, Gadgets, Straight, Widgets, loaded, problems
 
 from syncer.api import ConfigError
-from syncer.config import Loaded, Override, build, config_with, parse
+from syncer.config import Override, config_with
 from syncer.config.render import schema
 
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
 SHORT = HEAD + "cluster: shop\nhost: {namespace: vc-shop}\n"
 LIST = HEAD + "virtualClusters:\n  - name: shop\n    hostNamespace: vc-shop\n"
 MODEL = config_with([Widgets, Gadgets], translator=Straight)
-
-
-def loaded(plugins: Any, text: str, *overrides: Override) -> Loaded:
-    return build(parse(text, "f.yaml"), plugins, overrides)
-
-
-def problems(plugins: Any, text: str, *overrides: Override) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        loaded(plugins, text, *overrides)
-    return [str(problem) for problem in caught.value.problems]
 
 
 # -- the list and its short form -------------------------------------------------------------------
