@@ -21,6 +21,7 @@ from broken_scene import (
     Refusal,
     claim,
     commands_of_page,
+    find_causes,
     forbidding,
     refuse,
     storage_class,
@@ -169,11 +170,7 @@ async def test_cause_of_each_broken_object_is_found_by_one_command(
             await scene.until("explain", "persistentvolumeclaims", "shop/lost", says=["in step"])
             scene.host.delete("persistentvolumeclaims", f"{scene.home('shop')}/lost-x-shop-x-shop")
             pause(scene, "ingresses")
-            for broken in BROKEN.values():
-                command = typed(broken.symptom, broken.kind, broken.key)
-                await scene.until(*command, says=broken.cause)
-                if broken.is_decided:
-                    await scene.until(*command, "--once", says=broken.cause)
+            await find_causes(scene, BROKEN.values())
 
 
 async def test_kind_that_the_daemon_may_not_list_is_named_with_the_right(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from broken_scene import (
     Refusal,
     claim,
     failing,
+    find_causes,
     forbidding,
     refuse,
     storage_class,
@@ -169,11 +170,7 @@ async def test_cause_of_each_broken_object_is_found_by_one_command(
         scene.take_away("services", "delete")
         async with scene.daemon():
             await happen(scene)
-            for broken in BROKEN.values():
-                command = typed(broken.symptom, broken.kind, broken.key)
-                await scene.until(*command, says=broken.cause)
-                if broken.is_decided:
-                    await scene.until(*command, "--once", says=broken.cause)
+            await find_causes(scene, BROKEN.values())
 
 
 async def test_right_that_went_with_the_host_namespace_leads_to_its_deletion(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from harness import (
     built_in,
     configured,
     host_path,
-    play,
     until,
     writes,
 )
@@ -246,22 +245,7 @@ def run_on(two: Two, node: str) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted: bool) -> None:
-    async def scenario() -> None:
-        two.virtual.put(pod("x"))
-        two.virtual.put(configmap("x"))
-        two.virtual.put(configmap("gone"))
-        async with two.daemon() as daemon:
-            await until(lambda: two.copy("pods", "x") and two.copy("configmaps", "gone"))
-            await daemon.settled()
-            pause_cluster(two)
-            await daemon.settled()
-            if not restarted:
-                await left_alone(two, daemon)
-        if restarted:
-            async with two.daemon() as daemon:
-                await left_alone(two, daemon)
-
+async def test_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted: bool) -> None:
     async def left_alone(two: Two, daemon: Daemon) -> None:
         since = len(two.host.requests), len(two.virtual.requests)
         change(two, "configmaps")
@@ -281,7 +265,19 @@ def test_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted:
         await daemon.settled()
         assert daemon.requests("pods") == daemon.requests("configmaps") == []
 
-    play(scenario)
+    two.virtual.put(pod("x"))
+    two.virtual.put(configmap("x"))
+    two.virtual.put(configmap("gone"))
+    async with two.daemon() as daemon:
+        await until(lambda: two.copy("pods", "x") and two.copy("configmaps", "gone"))
+        await daemon.settled()
+        pause_cluster(two)
+        await daemon.settled()
+        if not restarted:
+            await left_alone(two, daemon)
+    if restarted:
+        async with two.daemon() as daemon:
+            await left_alone(two, daemon)
 
 
 async def test_note_of_that_name_elsewhere_pauses_nothing(two: Two) -> None:
@@ -356,22 +352,7 @@ async def test_own_controller_that_takes_long_to_end_is_awaited_and_never_runs_t
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_syncer_that_is_paused_is_left_alone_and_no_other(two: Two, restarted: bool) -> None:
-    async def scenario() -> None:
-        for name in ("x", "gone"):
-            two.virtual.put(configmap(name))
-            two.virtual.put(service(name))
-        async with two.daemon(SOME) as daemon:
-            await until(lambda: two.copy("configmaps", "gone") and two.copy("services", "gone"))
-            await daemon.settled()
-            pause_cluster(two, "configmaps, nothing-of-this-name")
-            await daemon.settled()
-            if not restarted:
-                await left_alone(two, daemon)
-        if restarted:
-            async with two.daemon(SOME) as daemon:
-                await left_alone(two, daemon)
-
+async def test_syncer_that_is_paused_is_left_alone_and_no_other(two: Two, restarted: bool) -> None:
     async def left_alone(two: Two, daemon: Daemon) -> None:
         since = len(two.host.requests)
         for plural in ("configmaps", "services"):
@@ -389,7 +370,19 @@ def test_syncer_that_is_paused_is_left_alone_and_no_other(two: Two, restarted: b
         assert await until(lambda: changed(two, "configmaps") and two.copy("configmaps", "new")) < 1
         pause_cluster(two, None)
 
-    play(scenario)
+    for name in ("x", "gone"):
+        two.virtual.put(configmap(name))
+        two.virtual.put(service(name))
+    async with two.daemon(SOME) as daemon:
+        await until(lambda: two.copy("configmaps", "gone") and two.copy("services", "gone"))
+        await daemon.settled()
+        pause_cluster(two, "configmaps, nothing-of-this-name")
+        await daemon.settled()
+        if not restarted:
+            await left_alone(two, daemon)
+    if restarted:
+        async with two.daemon(SOME) as daemon:
+            await left_alone(two, daemon)
 
 
 async def test_own_controller_of_a_paused_syncer_stands_still(two: Two) -> None:

@@ -189,21 +189,20 @@ async def test_host_side_that_fails_keeps_the_virtual_side_and_the_lease(two: Tw
     assert there(two.host, LEASES, f"{HOME}/vsyncer-{CLUSTER}")
 
 
-def test_virtual_kubeconfig_is_not_read_for_the_host_side_alone(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_virtual_kubeconfig_is_not_read_for_the_host_side_alone(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def connect(given: ConnectionSection, side: Side, *_: object) -> SideClient:
         assert side is Side.HOST
         return admin(two.host, side)
 
-    async def scenario() -> None:
-        given = config()
-        async with connecting.connected(given, None) as found:
-            assert list(found) == [Side.HOST]
-
     monkeypatch.setattr(connecting, "_connect", connect)
-    play(scenario)
+    given = config()
+    async with connecting.connected(given, None) as found:
+        assert list(found) == [Side.HOST]
 
 
-def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
+async def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = connecting._connect
@@ -211,19 +210,16 @@ def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
     def connect(given: ConnectionSection, side: Side, *rest: Any) -> SideClient:
         return admin(two.host, side) if side is Side.HOST else real(given, side, *rest)
 
-    async def scenario() -> None:
-        given = config(**ELECTING)
-        _, host = await synced(two, given)
-        begun = asyncio.get_running_loop().time()
-        report = await host_side(two, given, then=partial(connecting.connected, given, given.cluster()))
-        assert (report.problems, report.done, report.exit_code) == ([], True, 0)
-        missing = given.cluster().connection.kubeconfig
-        assert any("the virtual side is not finished" in line and missing in line for line in report.remarks)
-        assert contents(two.host) == host
-        assert asyncio.get_running_loop().time() - begun < 60
-
     monkeypatch.setattr(connecting, "_connect", connect)
-    play(scenario)
+    given = config(**ELECTING)
+    _, host = await synced(two, given)
+    begun = asyncio.get_running_loop().time()
+    report = await host_side(two, given, then=partial(connecting.connected, given, given.cluster()))
+    assert (report.problems, report.done, report.exit_code) == ([], True, 0)
+    missing = given.cluster().connection.kubeconfig
+    assert any("the virtual side is not finished" in line and missing in line for line in report.remarks)
+    assert contents(two.host) == host
+    assert asyncio.get_running_loop().time() - begun < 60
 
 
 async def test_plan_of_the_host_side_names_its_objects_alone_and_writes_nothing(two: Two) -> None:
