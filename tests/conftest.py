@@ -15,10 +15,9 @@ from hypothesis import settings
 # Tests use the kubelet simulation of hack/, which is no part of the distribution.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import coroutine_tests
-
 from hack.gate.recorder.gate_recorder import load_profile, watch_for_deaths
 from hack.planes import environment
+from kube_envtest import virtual_time
 from syncer.api.errors import Refused
 from syncer.api.reasons import ReasonCode, StateReason
 from syncer.observe import logs
@@ -78,7 +77,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     """Run a test that is a coroutine: in virtual time, unless it is marked with `real_time`."""
     test = pyfuncitem.obj
     if inspect.iscoroutinefunction(test):
-        run = asyncio.run if pyfuncitem.get_closest_marker("real_time") else coroutine_tests.run
+        run = asyncio.run if pyfuncitem.get_closest_marker("real_time") else virtual_time.run
         pyfuncitem.obj = lambda **fixtures: run(test(**fixtures))
     return (yield)
 

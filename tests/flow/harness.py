@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
-import coroutine_tests
 from sampled import config_model, registry, sync_of
 
 from hack.side_tasks import helped_by
-from kube_envtest import EPOCH, Logged
+from kube_envtest import EPOCH, Logged, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Transport
@@ -44,7 +43,17 @@ SyncerClass = type[Syncer]
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario in virtual time, for some hours of it at most; a test that is a coroutine runs so by itself."""
-    coroutine_tests.run(scenario())
+    virtual_time.run(bounded(scenario()))
+
+
+async def bounded(scenario: Coroutine[Any, Any, None]) -> None:
+    """Await a scenario, for some hours at most.
+
+    Raises:
+        TimeoutError: It takes longer.
+    """
+    async with asyncio.timeout(10_000):
+        await scenario
 
 
 def built_in(*names: str) -> list[SyncerClass]:
