@@ -321,7 +321,7 @@ def test_deletion_that_came_long_before_leaves_no_trace(either: Watched) -> None
 # -- writes whose responses don't show the object --------------------------------------------------
 
 #: The state that such a write leads to.
-BOUND = {"node": "n1"}
+BOUND: dict[str, Any] = {"node": "n1"}
 
 
 @pytest.mark.parametrize("when", ["before the reply", "after it", "after a later write of ours"])
