@@ -604,7 +604,9 @@ class Informer(Store):
         state = ""
         if by_watch:
             state = obj["metadata"]["resourceVersion"]
-        if by_watch or own:
+        # Handlers are notified later of what the watch shows during a write, and need it unchanged.
+        is_held = by_watch and key in self._assumed.under_way
+        if (by_watch or own) and not is_held:
             entry = self._entries[key]
             if not entry.parts:  # it is small
                 DECODED.add(entry, obj)

@@ -3,6 +3,7 @@
 import pytest
 from informer_scene import A, B, Watched, obj
 
+from syncer.api import Obj
 from syncer.cache import decoded
 from syncer.cache.decoded import DECODED, KEPT
 from syncer.cache.parts import FEW_PARTS_BYTES
@@ -52,6 +53,18 @@ def test_reader_may_change_what_it_got(watched: Watched) -> None:
     assert found
     found["data"]["k"] = "changed"
     assert watched.informer.get(A) == obj(1, data={"k": "v"})
+
+
+def test_handlers_that_are_notified_later_get_what_the_watch_has_shown(watched: Watched) -> None:
+    shown: list[Obj] = []
+    watched.informer.add_handler(lambda key, last: shown.append(last), owner="others")
+    watched.event("ADDED", obj(1))
+    with watched.informer.writing(A):
+        watched.event("MODIFIED", obj(2, data={"k": "v"}))
+        found = watched.informer.get(A)
+        assert found
+        found["data"]["k"] = "changed"
+    assert shown[-1] == obj(2, data={"k": "v"})
 
 
 def test_large_objects_and_those_of_lists_are_not_kept(watched: Watched, decodes: list[bytes]) -> None:
