@@ -58,7 +58,7 @@ def bundle(given: GivenOptions, output_file: str | None) -> None:
     files = collected(found)
     content = archive(found, files, made)
     if path is None:
-        click.get_binary_stream("stdout").write(content)
+        click.echo(content, nl=False)
     else:
         _write(path, content)
 

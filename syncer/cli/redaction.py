@@ -12,9 +12,22 @@ from typing import Any
 HIDDEN = "(hidden)"
 
 #: Words in the name of an option whose value is a secret, in small letters without separators.
-_WORDS = ("password", "passwd", "passphrase", "token", "secret", "credential", "apikey")
-_WORDS += ("accesskey", "privatekey", "signingkey", "encryptionkey", "authorization", "cookie")
-_WORDS += ("annotations",)  # those that objects get, which may be anything
+_WORDS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "token",
+    "secret",
+    "credential",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "signingkey",
+    "encryptionkey",
+    "authorization",
+    "cookie",
+    "annotations",  # those that objects get, which may be anything
+)
 #: Options of a patch that may be anything.
 _ANYTHING = ("value", "cel")
 

@@ -268,7 +268,7 @@ def test_route_goes_down_and_its_tenant_learns_of_its_own_parent_alone(platform:
 def test_refused_route_has_the_reason_and_no_copy(platform: Scene, shop: str) -> None:
     own_gateway = Key(shop, "own")
     platform.virtual.create(gateway(own_gateway, LISTENERS[:1]))
-    refused = {
+    refused: dict[str, tuple[dict[str, Any], str]] = {
         "own": (
             {"parentRefs": [parent(own_gateway)]},
             f"spec.parentRefs[0]: no Gateway {own_gateway} of the host serves this virtual cluster",

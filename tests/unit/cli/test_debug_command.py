@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli_scene import asking, bad, call, typed
 
-from syncer.cli import bundle
+from syncer.cli import bundle, daemon
 from syncer.cli.daemon import NoDaemon, Unanswered
 from syncer.cli.redaction import HIDDEN
 from syncer.config import Loaded
@@ -262,7 +262,7 @@ def test_what_the_daemon_has_cut_is_named(there: Answers, monkeypatch: pytest.Mo
         answer = whole(found, method, path, *arguments, **more)
         return {**answer, "leftOut": 7} if path == "/metrics" else answer
 
-    monkeypatch.setattr(bundle.daemon, "ask", ask)
+    monkeypatch.setattr(daemon, "ask", ask)
     assert "cut: 7 bytes more are left out" in made()["index.txt"]
 
 
