@@ -13,6 +13,8 @@ from harness import namespace
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
 
+pytestmark = pytest.mark.real_time
+
 PLANTED = "swordfish4711"
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
