@@ -32,7 +32,7 @@ def ask(
     given: Mapping[str, Any] | None = None,
     *,
     one: bool = False,
-    seconds: float = PATIENCE,
+    seconds: float | None = None,
 ) -> Any:
     """Query the daemon of a configuration about the selected virtual cluster.
 
@@ -44,7 +44,7 @@ def ask(
         path: The path of the query.
         given: Sent as the query of a GET, otherwise as JSON.
         one: True if there must be a single virtual cluster, or one is selected.
-        seconds: Timeout for the answer.
+        seconds: Timeout for the answer; ``PATIENCE`` by default.
 
     Raises:
         ConfigError: There are several virtual clusters, and the query is about one.
@@ -61,6 +61,8 @@ def ask(
 
     if not socket_path:
         raise NoDaemon("control.socket is '0': a daemon of this configuration can't be queried")
+    if seconds is None:
+        seconds = PATIENCE
     try:
         query = {"cluster": cluster, **(given or {})}
         status, body = _exchange(socket_path, method, path, query, seconds)
