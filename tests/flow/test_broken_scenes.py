@@ -130,7 +130,7 @@ def pause(scene: Commands, value: str) -> None:
 
 
 def refused() -> dict[str, Refusal]:
-    """Return what the host's admission refuses: one copy for a quota, one by a webhook."""
+    """Return the refusals of the host's admission: one copy for a quota, one by a webhook."""
     full = "exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1"
     by_webhook = 'admission webhook "colors.example.org" denied the request: not in this town'
     return {"crowded-x-shop-x-shop": forbidding(full), "red-x-shop-x-shop": forbidding(by_webhook)}

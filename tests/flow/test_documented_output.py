@@ -93,7 +93,7 @@ async def run(scene: Commands, command: str) -> Ended:
 
 
 async def typed(scene: Commands, command: str) -> str:
-    """Return what a command prints, which is typed as on a page."""
+    """Return the output of a command that is typed as on a page."""
     ended = await run(scene, command)
     return ended.output.replace(f"{scene.folder}/", "")
 

@@ -354,7 +354,7 @@ async def test_latest_events_of_the_host_about_a_copy_are_shown(two: Two) -> Non
 
 
 @pytest.mark.reason("NamespaceTerminating")
-async def test_host_namespace_that_is_being_deleted_is_named_with_what_holds_it(two: Two) -> None:
+async def test_host_namespace_that_is_being_deleted_is_named_with_its_finalizers(two: Two) -> None:
     leftover = configmap("leftover", namespace=HOME)
     leftover["metadata"]["finalizers"] = ["example.org/hold"]
     two.host.put(leftover)

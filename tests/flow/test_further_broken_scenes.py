@@ -93,7 +93,7 @@ def too_large(call: Any, name: str) -> ApiError:
 
 
 def refused() -> dict[str, Refusal]:
-    """Return what the host's admission answers, by the name of the copy."""
+    """Return the answers of the host's admission, by the name of the copy."""
     reached = 'failed to call webhook: Post "https://colors.example.svc:443/": dial tcp 10.0.0.9:443: connect: refused'
     return {
         "tiny-x-shop-x-shop": forbidding("failed quota: compute: must specify limits.cpu for: app"),
@@ -113,7 +113,7 @@ def gears(*fields: str) -> Obj:
 
 
 def in_place(scene: Commands) -> None:
-    """Put what breaks into both clusters."""
+    """Put the objects that break into both clusters."""
     virtual = scene.virtual["shop"]
     virtual.put(namespace(NAMESPACE))
     for name in ("mute", "huge", "again"):
@@ -136,7 +136,7 @@ def in_place(scene: Commands) -> None:
 
 
 async def happen(scene: Commands) -> None:
-    """Let happen what breaks while a daemon runs."""
+    """Break further objects while a daemon runs."""
     virtual = scene.virtual["shop"]
     home = scene.home("shop")
     for plural, name in (("configmaps", "again"), ("configmaps", "kept"), ("services", "gone")):
