@@ -223,8 +223,10 @@ class Opened:
         raise SystemExit("the daemon has not done its work in time")
 
     def share(self, seconds: float) -> float:
-        """Return the share of a CPU that the daemon uses for so many seconds, in percent."""
-        self.daemon.wait_still()
+        """Return the share of a CPU that the daemon uses for so many seconds, in percent.
+
+        It isn't still: it goes on looking at what is paused, parked and drifted.
+        """
         used = self.daemon.cpu()
         began = time.perf_counter()
         time.sleep(seconds)

@@ -1,9 +1,11 @@
-"""Settings of all tests: the control planes that this checkout has built, and the import of hack/."""
+"""Settings of all tests: the control planes that this checkout has built, the import of hack/, and virtual time."""
 
+import asyncio
+import inspect
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hack.gate.recorder.gate_recorder import load_profile, watch_for_deaths
 from hack.planes import environment
+from kube_envtest import virtual_time
 from syncer.api.errors import Refused
 from syncer.api.reasons import ReasonCode, StateReason
 from syncer.observe import logs
@@ -67,6 +70,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Look for tasks that die unseen, in a run without the gate, too."""
     watch_for_deaths(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run a test that is a coroutine: in virtual time, unless it is marked with `real_time`."""
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+        run = asyncio.run if pyfuncitem.get_closest_marker("real_time") else virtual_time.run
+        pyfuncitem.obj = lambda **fixtures: run(test(**fixtures))
+    return (yield)
 
 
 @pytest.fixture(autouse=True)

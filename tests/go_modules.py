@@ -1,4 +1,4 @@
-"""Sources of Kubernetes' Go modules, in the versions that the control plane of the tests is built of."""
+"""Sources of Go modules: Kubernetes' own in the versions that the tests' control plane is built of, and others."""
 
 import json
 import os
@@ -23,3 +23,19 @@ def folder_of(module: str) -> Path:
     if not found or not Path(found).is_dir():
         pytest.skip(f"Go hasn't fetched {module}")
     return Path(found)
+
+
+def downloaded(module: str) -> Path:
+    """Return the folder of a module's sources, downloaded if need be; the test is skipped where there is no Go.
+
+    Args:
+        module: The module with its version, such as `example.org/module@v1.2.3`.
+
+    Raises:
+        CalledProcessError: Go can't download it.
+    """
+    if not shutil.which("go"):
+        pytest.skip("no Go here")
+    command = ["go", "mod", "download", "-json", module]
+    done = subprocess.run(command, cwd=_MODULE, capture_output=True, text=True, check=True, timeout=600)
+    return Path(json.loads(done.stdout)["Dir"])

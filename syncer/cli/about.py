@@ -20,13 +20,16 @@ def show_version(output: str) -> None:
         case "name":
             click.echo(VERSION)
         case _:
-            platform_name = f"{platform.system().lower()}/{platform.machine()}"
-            about = {
-                "version": VERSION,
-                "python": platform.python_version(),
-                "platform": platform_name,
-            }
-            show.value(about, output)
+            show.value(about(), output)
+
+
+def about() -> dict[str, str]:
+    """Return the version, and what it runs on."""
+    return {
+        "version": VERSION,
+        "python": platform.python_version(),
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+    }
 
 
 @click.command()

@@ -18,6 +18,7 @@ COMMANDS = {
     "clusters": ("syncer.cli.clusters", "clusters"),
     "completion": ("syncer.cli.about", "completion"),
     "config": ("syncer.cli.config", "config"),
+    "debug": ("syncer.cli.debug", "debug"),
     "diff": ("syncer.cli.diff", "diff"),
     "doctor": ("syncer.cli.doctor", "doctor"),
     "etcd": ("syncer.cli.etcd", "etcd"),

@@ -32,6 +32,7 @@ def ask(
     given: Mapping[str, Any] | None = None,
     *,
     one: bool = False,
+    seconds: float | None = None,
 ) -> Any:
     """Query the daemon of a configuration about the selected virtual cluster.
 
@@ -43,6 +44,7 @@ def ask(
         path: The path of the query.
         given: Sent as the query of a GET, otherwise as JSON.
         one: True if there must be a single virtual cluster, or one is selected.
+        seconds: Timeout for the answer; ``PATIENCE`` by default.
 
     Raises:
         ConfigError: There are several virtual clusters, and the query is about one.
@@ -59,9 +61,11 @@ def ask(
 
     if not socket_path:
         raise NoDaemon("control.socket is '0': a daemon of this configuration can't be queried")
+    if seconds is None:
+        seconds = PATIENCE
     try:
         query = {"cluster": cluster, **(given or {})}
-        status, body = _exchange(socket_path, method, path, query)
+        status, body = _exchange(socket_path, method, path, query, seconds)
     except (
         PermissionError,
         TimeoutError,
@@ -84,9 +88,10 @@ def _exchange(
     method: str,
     path: str,
     given: Mapping[str, Any],
+    seconds: float,
 ) -> tuple[int, bytes]:
     """Send a request to the daemon, and return the status and the body of the answer."""
-    connection = _Connection(socket_path)
+    connection = _Connection(socket_path, seconds)
     try:
         if method == "GET":
             address = f"{path}?{urlencode(given)}" if given else path
@@ -122,8 +127,8 @@ def _unreachable(socket_path: str, clusters: Sequence[str], error: OSError) -> s
 class _Connection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=PATIENCE)
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
         self._path = path
 
     def connect(self) -> None:

@@ -52,7 +52,7 @@ def doctor(ctx: click.Context, given: GivenOptions, output: str) -> None:
         ctx.exit(failure.exit_code)
 
     results = [ok("", check, f"{given.file or 'the configuration'} is valid")]
-    results += _examined(found)
+    results += examined(found)
     if output == "text":
         _print(results)
     else:
@@ -60,7 +60,12 @@ def doctor(ctx: click.Context, given: GivenOptions, output: str) -> None:
     ctx.exit(1 if has_errors(results) else 0)
 
 
-def _examined(found: "Loaded") -> "list[Diagnosis]":
+def examined(found: "Loaded") -> "list[Diagnosis]":
+    """Return the results of all checks but that of the configuration.
+
+    Raises:
+        SyncerError: The Secret of the selected virtual cluster can't be read, or is refused.
+    """
     import asyncio
 
     from syncer.cli.loading import selected

@@ -1,22 +1,22 @@
 """``syncer list``: objects by their state, with reasons."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncer.cli import show
-from syncer.cli.options import GivenOptions, option, output, pass_given, query_settings
+from syncer.cli.options import F, GivenOptions, option, output, pass_given, query_settings
 from syncer.cli.parked import age
 
 if TYPE_CHECKING:
     from syncer.config import Loaded
 
 #: The states of a list without ``--state``: all but those in step.
-_STATES = ("pending", "skipped", "failing", "parked", "paused", "frozen")
-_ALL = ("in-step", *_STATES)
+OUT_OF_STEP = ("pending", "skipped", "failing", "parked", "paused", "frozen")
+ALL = ("in-step", *OUT_OF_STEP)
 #: Seconds between two looks of ``--watch``.
 _LOOK_SECONDS = 2.0
 
@@ -27,13 +27,50 @@ def _states(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ..
     for each in given:
         states += each.split(",")
     for state in states:
-        if state not in (*_ALL, "all"):
+        if state not in (*ALL, "all"):
             raise click.BadParameter(
-                f"there is no state {state!r}; there are all, {', '.join(_ALL)}", ctx, parameter
+                f"there is no state {state!r}; there are all, {', '.join(ALL)}", ctx, parameter
             )
     if "all" in states:
-        return list(_ALL)
-    return states or list(_STATES)
+        return list(ALL)
+    return states or list(OUT_OF_STEP)
+
+
+def of_objects(command: F) -> F:
+    """Decorate a command with the flags that choose objects, and who decides about them."""
+    namespace = option(
+        "-n", "--namespace", default="", metavar="NAME", help="Only this virtual namespace."
+    )
+    all_namespaces = option(
+        "-A", "--all-namespaces", is_flag=True, help="All namespaces, which is the default."
+    )
+    selector = option(
+        "-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels."
+    )
+    once = option(
+        "--once",
+        is_flag=True,
+        help="Decide here, from fresh lists of both sides, instead of asking the daemon.",
+    )
+    return namespace(all_namespaces(selector(once(command))))
+
+
+def query_of(
+    kind: str, states: Sequence[str], *, namespace: str, all_namespaces: bool, selector: str
+) -> dict[str, str]:
+    """Return the query for the objects that the flags of a command choose.
+
+    Raises:
+        UsageError: Both a namespace and all of them are chosen.
+    """
+    if all_namespaces and namespace:
+        raise click.UsageError("give either -n or -A", click.get_current_context())
+    return {
+        "kind": kind,
+        "states": ",".join(states).replace("-", "_"),
+        "namespace": namespace,
+        "selector": selector,
+    }
 
 
 @click.command("list")
@@ -47,14 +84,7 @@ def _states(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ..
     help="in-step, pending, skipped, failing, parked, paused, frozen or all. Default: all but"
     " in-step.",
 )
-@option("-n", "--namespace", default="", metavar="NAME", help="Only this virtual namespace.")
-@option("-A", "--all-namespaces", is_flag=True, help="All namespaces, which is the default.")
-@option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels.")
-@option(
-    "--once",
-    is_flag=True,
-    help="Decide here, from fresh lists of both sides, instead of asking the daemon.",
-)
+@of_objects
 @option("-w", "--watch", is_flag=True, help="After the list, print each object that changes.")
 @query_settings
 @output("table", "wide", "json", "yaml", "name")
@@ -86,20 +116,15 @@ def list_objects(
     """
     from syncer.cli.loading import loaded
 
-    if all_namespaces and namespace:
-        raise click.UsageError("give either -n or -A", ctx)
+    query = query_of(
+        kind, states, namespace=namespace, all_namespaces=all_namespaces, selector=selector
+    )
     if watch and once:
         raise click.UsageError("--watch asks the daemon, so it takes no --once", ctx)
     if watch and output in ("json", "yaml"):
         raise click.UsageError("--watch takes no -o json or yaml", ctx)
     configured = loaded(given)[0]
-    query = {
-        "kind": kind,
-        "states": ",".join(states).replace("-", "_"),
-        "namespace": namespace,
-        "selector": selector,
-    }
-    found = _found(configured, query, once=once, watch=watch)
+    found = listed(configured, query, once=once, watch=watch)
     if output in ("json", "yaml"):
         show.value(found, output)
         return
@@ -109,7 +134,7 @@ def list_objects(
     before = {_name(each): each for each in found}
     while watch:
         time.sleep(_LOOK_SECONDS)
-        now = {_name(each): each for each in _listed(configured, query)[0]}
+        now = {_name(each): each for each in _of_daemon(configured, query)[0]}
         changed = [each for name, each in now.items() if _differs(before.get(name), each)]
         for name, each in before.items():
             if name not in now:
@@ -118,15 +143,21 @@ def list_objects(
         before = now
 
 
-def _found(
-    configured: "Loaded", query: Mapping[str, str], *, once: bool, watch: bool
+def listed(
+    configured: "Loaded", query: Mapping[str, str], *, once: bool, watch: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the objects, and print which syncers' objects aren't known."""
+    """Return the objects, and print which syncers' objects aren't known.
+
+    Without a daemon, each is decided here, unless changes are to be watched.
+
+    Raises:
+        NoDaemon: Changes are to be watched, and no daemon answers.
+    """
     from syncer.cli.daemon import NoDaemon
 
     if not once:
         try:
-            found, unlisted = _listed(configured, query)
+            found, unlisted = _of_daemon(configured, query)
         except NoDaemon as error:
             if watch:
                 raise
@@ -143,7 +174,7 @@ def _found(
     return page.items
 
 
-def _listed(
+def _of_daemon(
     configured: "Loaded", query: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
     """Return the objects of all pages of the daemon's answer, and what isn't listed, with reasons.
@@ -151,16 +182,29 @@ def _listed(
     Raises:
         NoDaemon: No daemon answers.
     """
+    found: list[dict[str, Any]] = []
+    unlisted: Mapping[str, str] = {}
+    for page in pages(configured, query):
+        found += page["items"]
+        unlisted = page["unlisted"]
+    return found, unlisted
+
+
+def pages(configured: "Loaded", query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the pages of the daemon's answer; the last one names what isn't listed, with reasons.
+
+    Raises:
+        NoDaemon: No daemon answers.
+    """
     from syncer.cli.daemon import ask
 
-    found: list[dict[str, Any]] = []
     begin = ""
     while True:
         page = ask(configured, "GET", "/list", {**query, "begin": begin})
-        found += page["items"]
+        yield page
         begin = page["next"]
         if not begin:
-            return found, page["unlisted"]
+            return
 
 
 def _print_unlisted(reasons: Mapping[str, str]) -> None:

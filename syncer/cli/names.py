@@ -1,11 +1,13 @@
-"""``syncer names …``: translate the name of an object to the other side."""
+"""``syncer names …``: translate the name of an object to the other side, or list all names."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncer.cli import show
-from syncer.cli.options import GivenOptions, output, pass_given, settings
+from syncer.cli.listing import ALL, listed, of_objects, query_of
+from syncer.cli.options import GivenOptions, output, pass_given, query_settings, settings
 
 if TYPE_CHECKING:
     from syncer.api import Key, Settings, Syncer
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def names() -> None:
-    """Translate names, from the virtual side to the host and back."""
+    """Translate names, from the virtual side to the host and back, or list all."""
 
 
 @names.command("to-host")
@@ -66,6 +68,70 @@ def to_virtual(given: GivenOptions, kind: str, key: str, output: str, no_headers
             f"is in its annotations {marks.namespace} and {marks.name}"
         )
     _print(virtual, host, syncer, output, headers=not no_headers, side="virtual")
+
+
+@names.command("list")
+@click.argument("kind", default="")
+@of_objects
+@query_settings
+@output("table", "wide", "json", "yaml", "name")
+@pass_given
+def list_names(
+    given: GivenOptions,
+    kind: str,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    once: bool,
+    output: str,
+    no_headers: bool,
+) -> None:
+    """List the names of objects on both sides.
+
+    KIND restricts the list to a kind. An object without a copy has the name that a copy would have:
+    `-o wide` says on which sides it is. `-o name` prints host names. Objects that the host never
+    has, such as stand-in Nodes, are left out. Without a daemon, the command lists both sides by
+    itself and writes nothing.
+
+    \b
+    Examples:
+      syncer names list                       # whatever the daemon knows
+      syncer names list pods -n shop -o name  # what to look for on the host
+    """
+    from syncer.cli.loading import loaded
+
+    query = query_of(
+        kind, ALL, namespace=namespace, all_namespaces=all_namespaces, selector=selector
+    )
+    found = [each for each in listed(loaded(given)[0], query, once=once) if each["hostKey"]]
+    match output:
+        case "name":
+            show.records([{"host": each["hostKey"]} for each in found], output)
+        case "table" | "wide":
+            rows = [_row(each, wide=output == "wide") for each in found]
+            show.records(rows, "table", headers=not no_headers)
+            if not rows:
+                click.echo("there is no such object", err=True)
+        case _:
+            show.value([_record(each) for each in found], output)
+
+
+def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
+    row = {
+        "cluster": each["cluster"],
+        "syncer": each["syncer"],
+        "virtual": each["key"],
+        "host": each["hostKey"],
+    }
+    if not wide:
+        return row
+    return {**row, "on-virtual": each["onVirtual"], "on-host": each["onHost"]}
+
+
+def _record(each: Mapping[str, Any]) -> dict[str, Any]:
+    names = _row(each, wide=False)
+    more = {name: each[name] for name in ("kind", "onVirtual", "onHost")}
+    return {**names, **more}
 
 
 def _syncer(given: GivenOptions, kind: str) -> "tuple[Syncer, Settings]":

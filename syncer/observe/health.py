@@ -7,7 +7,7 @@ failed check shows its reason, which contains no secret.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -93,16 +93,28 @@ class Checks:
             },
         )
 
+    def live_lines(self) -> list[str]:
+        """Return a line for each check of ``/livez``."""
+        return _lines(_run(self._live), {})
+
+    def ready_lines(self, others: Collection[str] = ()) -> list[str]:
+        """Return a line for each check of ``/readyz``, and for each remark, but for those about
+        ``others``, which are names of virtual clusters.
+        """
+        return _lines(_run(self._all_ready(others)), self._remarks, others)
+
     def _all_live(self) -> Mapping[str, Check]:
         return self._live
 
-    def _all_ready(self) -> Mapping[str, Check]:
+    def _all_ready(self, others: Collection[str] = ()) -> Mapping[str, Check]:
         checks = dict(self._ready)
         for name, read in self._by_cluster.items():
             try:
                 problems = read()
                 is_one_well = None in problems.values()
                 for cluster, problem in problems.items():
+                    if cluster in others:
+                        continue
                     if problem and is_one_well:
                         problem = _OfOne(problem)
                     checks[f"{name}/{cluster}"] = _constant(problem or None)
@@ -194,9 +206,7 @@ def _page(
         query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         results = _run(checks, excluded=query.get("exclude", ()))
 
-        lines = [str(result) for result in results]
-        for state, read_parts in remarks.items():
-            lines += [f"[!]{part} {state}: {why}" for part, why in read_parts().items()]
+        lines = _lines(results, remarks)
         for result in results:
             # A problem of one virtual cluster fails only its own page.
             if result.problem and (chosen or not isinstance(result.problem, _OfOne)):
@@ -208,6 +218,20 @@ def _page(
         return reply(start_response, "200 OK", "ok")
 
     return page
+
+
+def _lines(
+    results: Iterable[CheckResult],
+    remarks: Mapping[str, Callable[[], Mapping[str, str]]],
+    others: Collection[str] = (),
+) -> list[str]:
+    """Return a line for each result, and for each remark but those about ``others``."""
+    lines = [str(result) for result in results]
+    for state, read_parts in remarks.items():
+        for part, why in read_parts().items():
+            if part.partition("/")[0] not in others:
+                lines.append(f"[!]{part} {state}: {why}")
+    return lines
 
 
 def _run(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[CheckResult]:

@@ -2,11 +2,12 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from commands_scene import Commands
 from harness import NAMESPACE
 
 from kube_envtest.apiserver.admission import Plugins
@@ -55,6 +56,15 @@ def typed(symptom: str, kind: str = "", key: str = "") -> list[str]:
     for name, value in (("KIND", kind), ("NAMESPACE/NAME", key)):
         words = [value if word == name else word for word in words]
     return words
+
+
+async def find_causes(scene: Commands, each_broken: Iterable[Broken]) -> None:
+    """Wait until the command of each symptom says the cause, with and without a daemon."""
+    for broken in each_broken:
+        command = typed(broken.symptom, broken.kind, broken.key)
+        await scene.until(*command, says=broken.cause)
+        if broken.is_decided:
+            await scene.until(*command, "--once", says=broken.cause)
 
 
 def forbidding(why: str) -> Refusal:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,8 +188,3 @@ async def commands(folder: Path, *clusters: str, granted: bool = True, **options
         yield scene
     finally:
         await scene.stop()
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario in real time, which the command has in its own thread, too."""
-    asyncio.run(scenario())

@@ -42,13 +42,18 @@ SyncerClass = type[Syncer]
 
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario in virtual time, for some hours of it at most."""
+    """Run a scenario in virtual time, for some hours of it at most; a test that is a coroutine runs so by itself."""
+    virtual_time.run(bounded(scenario()))
 
-    async def bounded() -> None:
-        async with asyncio.timeout(10_000):
-            await scenario()
 
-    virtual_time.run(bounded())
+async def bounded(scenario: Coroutine[Any, Any, None]) -> None:
+    """Await a scenario, for some hours at most.
+
+    Raises:
+        TimeoutError: It takes longer.
+    """
+    async with asyncio.timeout(10_000):
+        await scenario
 
 
 def built_in(*names: str) -> list[SyncerClass]:

@@ -21,17 +21,20 @@ from broken_scene import (
     Refusal,
     claim,
     commands_of_page,
+    find_causes,
     forbidding,
     refuse,
     storage_class,
     typed,
 )
-from commands_scene import DAEMON, Commands, commands, play
+from commands_scene import DAEMON, Commands, commands
 from harness import NAMESPACE, namespace
 
 from hack.side_tasks import helped_by
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, pod, secret, service, serviceaccount
+
+pytestmark = pytest.mark.real_time
 
 OPTIONS: dict[str, Any] = {
     "networking": {"apiServer": {"host": "127.0.0.1", "port": 9}},
@@ -127,7 +130,7 @@ def pause(scene: Commands, value: str) -> None:
 
 
 def refused() -> dict[str, Refusal]:
-    """Return what the host's admission refuses: one copy for a quota, one by a webhook."""
+    """Return the refusals of the host's admission: one copy for a quota, one by a webhook."""
     full = "exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1"
     by_webhook = 'admission webhook "colors.example.org" denied the request: not in this town'
     return {"crowded-x-shop-x-shop": forbidding(full), "red-x-shop-x-shop": forbidding(by_webhook)}
@@ -156,73 +159,55 @@ def test_table_of_the_page_has_these_symptoms() -> None:
     assert named <= commands_of_page().keys()
 
 
-def test_cause_of_each_broken_object_is_found_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cause_of_each_broken_object_is_found_by_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refuse(monkeypatch, refused())
-
-    async def scenario() -> None:
-        async with commands(tmp_path, **OPTIONS) as scene:
-            in_place(scene)
-            scene.take_away("services", "create")
-            async with scene.daemon(), rival(scene):
-                await scene.until("explain", "persistentvolumeclaims", "shop/lost", says=["in step"])
-                scene.host.delete("persistentvolumeclaims", f"{scene.home('shop')}/lost-x-shop-x-shop")
-                pause(scene, "ingresses")
-                for broken in BROKEN.values():
-                    command = typed(broken.symptom, broken.kind, broken.key)
-                    await scene.until(*command, says=broken.cause)
-                    if broken.is_decided:
-                        await scene.until(*command, "--once", says=broken.cause)
-
-    play(scenario)
+    async with commands(tmp_path, **OPTIONS) as scene:
+        in_place(scene)
+        scene.take_away("services", "create")
+        async with scene.daemon(), rival(scene):
+            await scene.until("explain", "persistentvolumeclaims", "shop/lost", says=["in step"])
+            scene.host.delete("persistentvolumeclaims", f"{scene.home('shop')}/lost-x-shop-x-shop")
+            pause(scene, "ingresses")
+            await find_causes(scene, BROKEN.values())
 
 
-def test_kind_that_the_daemon_may_not_list_is_named_with_the_right(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path, **OPTIONS) as scene:
-            scene.virtual["shop"].put(namespace(NAMESPACE))
+async def test_kind_that_the_daemon_may_not_list_is_named_with_the_right(tmp_path: Path) -> None:
+    async with commands(tmp_path, **OPTIONS) as scene:
+        scene.virtual["shop"].put(namespace(NAMESPACE))
+        scene.virtual["shop"].put(configmap("x"))
+        scene.take_away("configmaps", "list")
+        async with scene.daemon():
+            cause = ["configmaps", "list", "forbidden"]
+            await scene.until(*typed(KIND_MISSING), says=cause)
+            await scene.until(*typed(NO_COPY, "configmaps", "shop/x"), says=["SyncerWaits", *cause])
+            await scene.until("list", "configmaps", says=["not listed: shop/configmaps", *cause])
+
+
+async def test_virtual_cluster_that_is_paused_names_the_annotation(tmp_path: Path) -> None:
+    async with commands(tmp_path, **OPTIONS) as scene:
+        scene.virtual["shop"].put(namespace(NAMESPACE))
+        scene.virtual["shop"].put(configmap("x"))
+        async with scene.daemon():
+            await scene.until("status", says=["configmaps"])
+            pause(scene, "true")
+            cause = ["paused", "vsyncer.dev/paused", "kube-system/vsyncer"]
+            await scene.until(*typed(NO_COPY, "configmaps", "shop/x"), says=cause)
+
+
+async def test_host_that_does_not_accept_the_token_any_more_is_named(tmp_path: Path) -> None:
+    async with commands(tmp_path, **OPTIONS) as scene:
+        scene.virtual["shop"].put(namespace(NAMESPACE))
+        async with scene.daemon():
+            await scene.until("clusters", says=["served"])
+            scene.host.replace_token(DAEMON, "another")
             scene.virtual["shop"].put(configmap("x"))
-            scene.take_away("configmaps", "list")
-            async with scene.daemon():
-                cause = ["configmaps", "list", "forbidden"]
-                await scene.until(*typed(KIND_MISSING), says=cause)
-                await scene.until(*typed(NO_COPY, "configmaps", "shop/x"), says=["SyncerWaits", *cause])
-                await scene.until("list", "configmaps", says=["not listed: shop/configmaps", *cause])
-
-    play(scenario)
+            await scene.until(*typed(CLUSTER_MISSING), says=["silent", "answers 401", "are not accepted"])
 
 
-def test_virtual_cluster_that_is_paused_names_the_annotation(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path, **OPTIONS) as scene:
-            scene.virtual["shop"].put(namespace(NAMESPACE))
-            scene.virtual["shop"].put(configmap("x"))
-            async with scene.daemon():
-                await scene.until("status", says=["configmaps"])
-                pause(scene, "true")
-                cause = ["paused", "vsyncer.dev/paused", "kube-system/vsyncer"]
-                await scene.until(*typed(NO_COPY, "configmaps", "shop/x"), says=cause)
-
-    play(scenario)
-
-
-def test_host_that_does_not_accept_the_token_any_more_is_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path, **OPTIONS) as scene:
-            scene.virtual["shop"].put(namespace(NAMESPACE))
-            async with scene.daemon():
-                await scene.until("clusters", says=["served"])
-                scene.host.replace_token(DAEMON, "another")
-                scene.virtual["shop"].put(configmap("x"))
-                await scene.until(*typed(CLUSTER_MISSING), says=["silent", "answers 401", "are not accepted"])
-
-    play(scenario)
-
-
-def test_host_namespace_that_is_missing_is_named_before_a_start(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path, **OPTIONS) as scene:
-            scene.host.delete("namespaces", scene.home("shop"))
-            ended = await scene.run(*typed(NO_START))
-            assert f"the namespace {scene.home('shop')} of the host: it doesn't exist" in ended.output
-
-    play(scenario)
+async def test_host_namespace_that_is_missing_is_named_before_a_start(tmp_path: Path) -> None:
+    async with commands(tmp_path, **OPTIONS) as scene:
+        scene.host.delete("namespaces", scene.home("shop"))
+        ended = await scene.run(*typed(NO_START))
+        assert f"the namespace {scene.home('shop')} of the host: it doesn't exist" in ended.output

@@ -28,50 +28,48 @@ def kubeconfig_secret(kubeconfig: Path) -> Obj:
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data}
 
 
-def test_credentials_rotated_under_load_cost_no_list_no_watch_and_no_event(tmp_path: Path) -> None:
-    async def main() -> None:
-        management, member = ApiServer(), ApiServer(tokens={"admin-token": ADMIN, "token-0": USER})
-        await member.start(tls=True)
-        file = member.kubeconfig(tmp_path / "k", USER.name)
-        management.put(kubeconfig_secret(file))
-        home = Cluster("management", Client("management", management.transport()))
-        cache = ClusterCache(
-            [SecretsProvider(home, {"fleet": []}, environ={})], ClusterCacheOptions(user_agent="test"), environ={}
-        )
-        received: set[str] = set()
+@pytest.mark.real_time
+async def test_credentials_rotated_under_load_cost_no_list_no_watch_and_no_event(tmp_path: Path) -> None:
+    management, member = ApiServer(), ApiServer(tokens={"admin-token": ADMIN, "token-0": USER})
+    await member.start(tls=True)
+    file = member.kubeconfig(tmp_path / "k", USER.name)
+    management.put(kubeconfig_secret(file))
+    home = Cluster("management", Client("management", management.transport()))
+    cache = ClusterCache(
+        [SecretsProvider(home, {"fleet": []}, environ={})], ClusterCacheOptions(user_agent="test"), environ={}
+    )
+    received: set[str] = set()
 
-        def note(key: Key, _: Obj) -> None:
-            received.add(key.name)
+    def note(key: Key, _: Obj) -> None:
+        received.add(key.name)
 
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(home.run()), tasks.create_task(cache.run())]
-            source = cache.source("test")
-            assert (await source.get()).cluster == "fleet/eu"
-            cache.watch("fleet/eu", "config-maps", CONFIG_MAPS, note)
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(home.run()), tasks.create_task(cache.run())]
+        source = cache.source("test")
+        assert (await source.get()).cluster == "fleet/eu"
+        cache.watch("fleet/eu", "config-maps", CONFIG_MAPS, note)
 
-            def asked() -> list[str]:
-                return [one.path for one in member.requests if one.verb in ("list", "watch")]
+        def asked() -> list[str]:
+            return [one.path for one in member.requests if one.verb in ("list", "watch")]
 
-            await until(lambda: len(asked()) == 2)  # the list, and the watch after it
-            before = asked()
-            names: list[str] = []
-            for number in range(1, ROTATIONS + 1):
-                end = asyncio.get_running_loop().time() + EVERY
-                while asyncio.get_running_loop().time() < end:
-                    names.append(f"c{len(names)}")
-                    member.put(configmap(names[-1]))
-                    await asyncio.sleep(0.02)
-                member.replace_token(USER.name, f"token-{number}")
-                member.kubeconfig(file, USER.name)
-                management.put(kubeconfig_secret(file))
-                await asyncio.sleep(0.2)
-                assert await cache.get_uncached_client("fleet/eu").get(CONFIG_MAPS, Key("shop", names[-1]))
-            await until(lambda: received >= set(names))
-            assert asked() == before
-            assert not len(source), "it was never disconnected"
-            for task in running:
-                task.cancel()
-        await asyncio.sleep(0.2)
-        await member.stop()
-
-    asyncio.run(main())
+        await until(lambda: len(asked()) == 2)  # the list, and the watch after it
+        before = asked()
+        names: list[str] = []
+        for number in range(1, ROTATIONS + 1):
+            end = asyncio.get_running_loop().time() + EVERY
+            while asyncio.get_running_loop().time() < end:
+                names.append(f"c{len(names)}")
+                member.put(configmap(names[-1]))
+                await asyncio.sleep(0.02)
+            member.replace_token(USER.name, f"token-{number}")
+            member.kubeconfig(file, USER.name)
+            management.put(kubeconfig_secret(file))
+            await asyncio.sleep(0.2)
+            assert await cache.get_uncached_client("fleet/eu").get(CONFIG_MAPS, Key("shop", names[-1]))
+        await until(lambda: received >= set(names))
+        assert asked() == before
+        assert not len(source), "it was never disconnected"
+        for task in running:
+            task.cancel()
+    await asyncio.sleep(0.2)
+    await member.stop()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, cert_manager, certificate, example, issue, running, there
-from harness import HOME, Daemon, Two, admin, built_in, host_path, play, until
+from harness import HOME, Daemon, Two, admin, built_in, host_path, until
 
 from syncer.api import Key, Obj, Resource, Side, is_deleting, uid_of
 from syncer.resources.kinds import (
@@ -87,162 +87,133 @@ async def released(two: Two, daemon: Daemon, resource: Resource) -> None:
 
 @pytest.mark.parametrize("name", READ_ONLY)
 @pytest.mark.parametrize("is_away", [False, True], ids=["daemon runs", "daemon was away"])
-def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: bool) -> None:
+async def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: bool) -> None:
     resource, obj = READ_ONLY[name]
-
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            if not is_away:
-                copy = await put_and_delete(two, resource, obj)
-                await daemon.settled()
-            else:
-                two.virtual.put(merged(obj, {"metadata": {"finalizers": HOLD}}))
-                await until(lambda: two.copy(str(resource), "x"))
-                copy = two.copy(str(resource), "x") or {}
-        if is_away:
-            await admin(two.virtual, Side.VIRTUAL).delete(resource, Key("shop", "x"))
-        async with two.daemon(options=EVERYTHING) as daemon:
+    async with two.daemon(options=EVERYTHING) as daemon:
+        if not is_away:
+            copy = await put_and_delete(two, resource, obj)
             await daemon.settled()
-            await asyncio.sleep(30)
-            assert uid_of(two.copy(str(resource), "x") or {}) == uid_of(copy)
-            await released(two, daemon, resource)
-
-    play(scenario)
-
-
-def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            await put_and_delete(two, SECRETS, secret("x", {"p": "w"}))
-            change = {"data": {"p": "bmV3"}}
-            await admin(two.virtual, Side.VIRTUAL).patch(SECRETS, Key("shop", "x"), change, kind="merge")
-            await until(lambda: (two.copy("secrets", "x") or {})["data"] == {"p": "bmV3"})
-            await released(two, daemon, SECRETS)
-
-    play(scenario)
+        else:
+            two.virtual.put(merged(obj, {"metadata": {"finalizers": HOLD}}))
+            await until(lambda: two.copy(str(resource), "x"))
+            copy = two.copy(str(resource), "x") or {}
+    if is_away:
+        await admin(two.virtual, Side.VIRTUAL).delete(resource, Key("shop", "x"))
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await daemon.settled()
+        await asyncio.sleep(30)
+        assert uid_of(two.copy(str(resource), "x") or {}) == uid_of(copy)
+        await released(two, daemon, resource)
 
 
-def test_pod_made_meanwhile_finds_the_secret_it_reads(two: Two) -> None:
+async def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> None:
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await put_and_delete(two, SECRETS, secret("x", {"p": "w"}))
+        change = {"data": {"p": "bmV3"}}
+        await admin(two.virtual, Side.VIRTUAL).patch(SECRETS, Key("shop", "x"), change, kind="merge")
+        await until(lambda: (two.copy("secrets", "x") or {})["data"] == {"p": "bmV3"})
+        await released(two, daemon, SECRETS)
+
+
+async def test_pod_made_meanwhile_finds_the_secret_it_reads(two: Two) -> None:
     """Its Secret was on the host for no Pod before: by default only those that a Pod names are."""
     reads = [{"name": "app", "image": "i:1", "envFrom": [{"secretRef": {"name": "x"}}]}]
-
-    async def scenario() -> None:
-        async with two.daemon(options={}) as daemon:
-            two.virtual.put(serviceaccount("default"))
-            two.virtual.put(secret("x", {"p": "w"}, metadata={"finalizers": HOLD}))
-            await admin(two.virtual, Side.VIRTUAL).delete(SECRETS, Key("shop", "x"))
-            await daemon.settled()
-            assert two.copy("secrets", "x") is None
-            two.virtual.put(pod("web", spec={"containers": reads}))
-            await until(lambda: two.copy("pods", "web") and two.copy("secrets", "x"))
-            await daemon.settled()
-            assert (two.copy("secrets", "x") or {})["data"] == {"p": "dw=="}
-            two.virtual.delete("pods", "shop/web")
-            await until(lambda: two.copy("secrets", "x") is None)
-
-    play(scenario)
+    async with two.daemon(options={}) as daemon:
+        two.virtual.put(serviceaccount("default"))
+        two.virtual.put(secret("x", {"p": "w"}, metadata={"finalizers": HOLD}))
+        await admin(two.virtual, Side.VIRTUAL).delete(SECRETS, Key("shop", "x"))
+        await daemon.settled()
+        assert two.copy("secrets", "x") is None
+        two.virtual.put(pod("web", spec={"containers": reads}))
+        await until(lambda: two.copy("pods", "web") and two.copy("secrets", "x"))
+        await daemon.settled()
+        assert (two.copy("secrets", "x") or {})["data"] == {"p": "dw=="}
+        two.virtual.delete("pods", "shop/web")
+        await until(lambda: two.copy("secrets", "x") is None)
 
 
-def test_older_state_in_which_nothing_reads_it_costs_no_copy(two: Two) -> None:
+async def test_older_state_in_which_nothing_reads_it_costs_no_copy(two: Two) -> None:
     """Its mark is no proof that the copy is to go, so what follows from a list waits, as without the mark."""
     reads = [{"name": "app", "image": "i:1", "envFrom": [{"configMapRef": {"name": "x"}}]}]
-
-    async def scenario() -> None:
-        two.virtual.put(serviceaccount("default"))
-        two.virtual.put(configmap("x", metadata={"finalizers": HOLD}))
-        await admin(two.virtual, Side.VIRTUAL).delete(CONFIG_MAPS, Key("shop", "x"))
-        before = two.virtual.revision
-        two.virtual.put(pod("web", spec={"containers": reads}))
-        async with two.daemon(options={}) as daemon:
-            await until(lambda: two.copy("pods", "web") and two.copy("configmaps", "x"))
-            copy = two.copy("configmaps", "x") or {}
-            await daemon.settled()
-        lag = two.virtual.lag(before)
-        async with two.daemon(built_in("configmaps", "pods", "serviceaccounts"), options={}) as daemon:
-            await asyncio.sleep(2)
-            lag.end()
-            await daemon.settled(patience=30)
-            assert uid_of(two.copy("configmaps", "x") or {}) == uid_of(copy)
-
-    play(scenario)
+    two.virtual.put(serviceaccount("default"))
+    two.virtual.put(configmap("x", metadata={"finalizers": HOLD}))
+    await admin(two.virtual, Side.VIRTUAL).delete(CONFIG_MAPS, Key("shop", "x"))
+    before = two.virtual.revision
+    two.virtual.put(pod("web", spec={"containers": reads}))
+    async with two.daemon(options={}) as daemon:
+        await until(lambda: two.copy("pods", "web") and two.copy("configmaps", "x"))
+        copy = two.copy("configmaps", "x") or {}
+        await daemon.settled()
+    lag = two.virtual.lag(before)
+    async with two.daemon(built_in("configmaps", "pods", "serviceaccounts"), options={}) as daemon:
+        await asyncio.sleep(2)
+        lag.end()
+        await daemon.settled(patience=30)
+        assert uid_of(two.copy("configmaps", "x") or {}) == uid_of(copy)
 
 
-def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_contents(two: Two) -> None:
+async def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_contents(two: Two) -> None:
     """Of such an object only the metadata is known, which is enough to delete a copy, and not to write one."""
-
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            await put_and_delete(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
-            many = {f"example.org/k{number}": "" for number in range(5000)}
-            two.virtual.put(merged(two.original("configmaps", "x") or {}, {"metadata": {"labels": many}}))
-            await until(lambda: daemon.requests("configmaps"))
-            await asyncio.sleep(30)
-            assert (two.copy("configmaps", "x") or {})["data"] == {"color": "blue"}
-            await released(two, daemon, CONFIG_MAPS)
-
-    play(scenario)
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await put_and_delete(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
+        many = {f"example.org/k{number}": "" for number in range(5000)}
+        two.virtual.put(merged(two.original("configmaps", "x") or {}, {"metadata": {"labels": many}}))
+        await until(lambda: daemon.requests("configmaps"))
+        await asyncio.sleep(30)
+        assert (two.copy("configmaps", "x") or {})["data"] == {"color": "blue"}
+        await released(two, daemon, CONFIG_MAPS)
 
 
-def test_service_goes_with_the_mark_as_before(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon(options=EVERYTHING) as daemon:
-            await put_and_delete(two, SERVICES, service("x"))
-            await until(lambda: two.copy("services", "x") is None)
-            await daemon.settled()
-
-    play(scenario)
+async def test_service_goes_with_the_mark_as_before(two: Two) -> None:
+    async with two.daemon(options=EVERYTHING) as daemon:
+        await put_and_delete(two, SERVICES, service("x"))
+        await until(lambda: two.copy("services", "x") is None)
+        await daemon.settled()
 
 
 # -- custom kinds ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("when", ["whenMarked", "whenGone"])
-def test_option_decides_when_the_copy_of_a_custom_object_is_deleted(two: Two, when: str) -> None:
+async def test_option_decides_when_the_copy_of_a_custom_object_is_deleted(two: Two, when: str) -> None:
     before = example("cert-manager").model_dump(by_alias=True, exclude_unset=True)
     config = type(example("cert-manager")).model_validate(
         merged(before, {"sync": {"custom": {CERTIFICATES: {"deletion": when}}}})
     )
-
-    async def scenario() -> None:
-        cert_manager(two)
-        async with running(two, config) as daemon:
-            two.virtual.put(merged(certificate("x"), {"metadata": {"finalizers": HOLD}}))
-            await until(lambda: two.copy(CERTIFICATES, "x"))
-            await admin(two.virtual, Side.VIRTUAL).delete(CERTIFICATE, Key("shop", "x"))
-            await daemon.settled()
-            assert (two.copy(CERTIFICATES, "x") is None) is (when == "whenMarked")
-            if when == "whenGone":
-                issue(two, there(two.host, CERTIFICATES, host_path("x")))
-                await until(lambda: "status" in there(two.virtual, CERTIFICATES, "shop/x"))
-            await released(two, daemon, CERTIFICATE)
-
-    play(scenario)
+    cert_manager(two)
+    async with running(two, config) as daemon:
+        two.virtual.put(merged(certificate("x"), {"metadata": {"finalizers": HOLD}}))
+        await until(lambda: two.copy(CERTIFICATES, "x"))
+        await admin(two.virtual, Side.VIRTUAL).delete(CERTIFICATE, Key("shop", "x"))
+        await daemon.settled()
+        assert (two.copy(CERTIFICATES, "x") is None) is (when == "whenMarked")
+        if when == "whenGone":
+            issue(two, there(two.host, CERTIFICATES, host_path("x")))
+            await until(lambda: "status" in there(two.virtual, CERTIFICATES, "shop/x"))
+        await released(two, daemon, CERTIFICATE)
 
 
-def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: Two) -> None:
-    async def scenario() -> None:
-        cert_manager(two)
-        async with running(two, example("cert-manager")) as daemon:
-            two.virtual.put(certificate("x"))
-            await until(lambda: two.copy(CERTIFICATES, "x"))
-            copy = there(two.host, CERTIFICATES, host_path("x"))
-            two.host.put(merged(copy, {"metadata": {"finalizers": ["example.com/operator"]}}))
-            two.virtual.delete(CERTIFICATES, "shop/x")
-            await until(lambda: is_deleting(there(two.host, CERTIFICATES, host_path("x"))))
-            two.virtual.put(certificate("x", to="new"))
-            await until(lambda: events(two))
-            [event] = events(two)
-            assert event["involvedObject"]["uid"] == uid_of(there(two.virtual, CERTIFICATES, "shop/x"))
-            assert "the copy of an earlier Certificate of this name" in event["message"]
-            assert HOME not in event["message"]
-            ended = {"metadata": {"finalizers": None}}
-            await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(host_path("x")), ended, kind="merge")
-            await until(lambda: (two.copy(CERTIFICATES, "x") or {}).get("spec", {}).get("dnsNames"))
-            await daemon.settled()
-            assert not is_deleting(there(two.host, CERTIFICATES, host_path("x")))
-            assert len(events(two)) == 1
-
-    play(scenario)
+async def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: Two) -> None:
+    cert_manager(two)
+    async with running(two, example("cert-manager")) as daemon:
+        two.virtual.put(certificate("x"))
+        await until(lambda: two.copy(CERTIFICATES, "x"))
+        copy = there(two.host, CERTIFICATES, host_path("x"))
+        two.host.put(merged(copy, {"metadata": {"finalizers": ["example.com/operator"]}}))
+        two.virtual.delete(CERTIFICATES, "shop/x")
+        await until(lambda: is_deleting(there(two.host, CERTIFICATES, host_path("x"))))
+        two.virtual.put(certificate("x", to="new"))
+        await until(lambda: events(two))
+        [event] = events(two)
+        assert event["involvedObject"]["uid"] == uid_of(there(two.virtual, CERTIFICATES, "shop/x"))
+        assert "the copy of an earlier Certificate of this name" in event["message"]
+        assert HOME not in event["message"]
+        ended = {"metadata": {"finalizers": None}}
+        await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(host_path("x")), ended, kind="merge")
+        await until(lambda: (two.copy(CERTIFICATES, "x") or {}).get("spec", {}).get("dnsNames"))
+        await daemon.settled()
+        assert not is_deleting(there(two.host, CERTIFICATES, host_path("x")))
+        assert len(events(two)) == 1
 
 
 def events(two: Two) -> list[Obj]:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from harness import CLUSTER, HOME, Daemon, Two, between, crd, host_path, play, until, widget, writes
+from harness import CLUSTER, HOME, Daemon, Two, between, crd, host_path, until, widget, writes
 from patrol_scene import outcomes, scanned
 from sampled import config_model
 from small_syncers import WIDGETS
@@ -57,41 +57,35 @@ def edit(two: Two, side: str, spec: Obj) -> None:
     server.put(merged(found, {"spec": spec}))
 
 
-def test_create_only_field_is_sent_once_and_a_later_change_stays_behind(two: Two) -> None:
-    async def scenario() -> None:
-        defined(two)
-        async with between(two.host, [(configured(), two.virtual)]) as daemon:
-            await made(two, daemon)
-            edit(two, "virtual", {"size": 2, "seed": "b", "place": {"zone": "z2"}})
-            await daemon.settled()
-            assert spec_on_host(two) == {"size": 2, "seed": "a", "place": {"zone": "z1", "rack": "r1"}}
-            since = len(two.host.requests)
-            edit(two, "virtual", {"seed": None, "place": {"zone": None}})
-            await daemon.settled()
-            assert writes(two.host, since) == [], "what was sent once isn't taken back"
-            two.host.delete("widgets.example.org", host_path("w"))
-            await until(lambda: two.copy("widgets.example.org", "w"))
-            assert spec_on_host(two) == {"size": 2, "place": {"rack": "r1"}}, "a new copy is made as things are now"
-
-    play(scenario)
+async def test_create_only_field_is_sent_once_and_a_later_change_stays_behind(two: Two) -> None:
+    defined(two)
+    async with between(two.host, [(configured(), two.virtual)]) as daemon:
+        await made(two, daemon)
+        edit(two, "virtual", {"size": 2, "seed": "b", "place": {"zone": "z2"}})
+        await daemon.settled()
+        assert spec_on_host(two) == {"size": 2, "seed": "a", "place": {"zone": "z1", "rack": "r1"}}
+        since = len(two.host.requests)
+        edit(two, "virtual", {"seed": None, "place": {"zone": None}})
+        await daemon.settled()
+        assert writes(two.host, since) == [], "what was sent once isn't taken back"
+        two.host.delete("widgets.example.org", host_path("w"))
+        await until(lambda: two.copy("widgets.example.org", "w"))
+        assert spec_on_host(two) == {"size": 2, "place": {"rack": "r1"}}, "a new copy is made as things are now"
 
 
-def test_create_only_field_that_the_host_changes_is_no_drift(two: Two) -> None:
-    async def scenario() -> None:
-        defined(two)
-        async with between(two.host, [(configured(), two.virtual)]) as daemon:
-            await made(two, daemon)
-            since = len(two.host.requests)
-            edit(two, "host", {"seed": "moved", "place": {"zone": None}})
-            await daemon.settled()
-            assert outcomes(await scanned(daemon, "widgets")) == []
-            assert writes(two.host, since) == []
-            edit(two, "host", {"place": {"rack": "r9", "shelf": "1"}})
-            await daemon.settled()
-            assert spec_on_host(two) == {"size": 1, "seed": "moved", "place": {"rack": "r1"}}, "what is beside it is"
-        async with between(two.host, [(configured(), two.virtual)]) as daemon:
-            await daemon.settled()
-            await asyncio.sleep(60)
-            assert daemon.wrote() == {}
-
-    play(scenario)
+async def test_create_only_field_that_the_host_changes_is_no_drift(two: Two) -> None:
+    defined(two)
+    async with between(two.host, [(configured(), two.virtual)]) as daemon:
+        await made(two, daemon)
+        since = len(two.host.requests)
+        edit(two, "host", {"seed": "moved", "place": {"zone": None}})
+        await daemon.settled()
+        assert outcomes(await scanned(daemon, "widgets")) == []
+        assert writes(two.host, since) == []
+        edit(two, "host", {"place": {"rack": "r9", "shelf": "1"}})
+        await daemon.settled()
+        assert spec_on_host(two) == {"size": 1, "seed": "moved", "place": {"rack": "r1"}}, "what is beside it is"
+    async with between(two.host, [(configured(), two.virtual)]) as daemon:
+        await daemon.settled()
+        await asyncio.sleep(60)
+        assert daemon.wrote() == {}

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import HOME, Two, host_path, play, until
+from harness import HOME, Two, host_path, until
 from restart_scene import TOKEN
 
 from hack.side_tasks import helped_by
@@ -67,42 +67,38 @@ def deleted_pods(server: ApiServer) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["ended", "cut off"])
-def test_pods_outlive_an_hour_without_the_daemon(how: str) -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.host.put(node("n1"))
-        for obj in (serviceaccount("default"), configmap("settings"), service("web"), *map(web, NAMES)):
-            two.virtual.put(obj)
-        async with host_at_work(two), contextlib.AsyncExitStack() as stack:
-            daemon = await stack.enter_async_context(two.daemon())
-            await until(lambda: all(phase(two, name) == "Running" for name in NAMES))
-            await daemon.settled()
-            virtual, host = uids(two.virtual, "shop"), uids(two.host, HOME)
+async def test_pods_outlive_an_hour_without_the_daemon(two: Two, how: str) -> None:
+    two.host.put(node("n1"))
+    for obj in (serviceaccount("default"), configmap("settings"), service("web"), *map(web, NAMES)):
+        two.virtual.put(obj)
+    async with host_at_work(two), contextlib.AsyncExitStack() as stack:
+        daemon = await stack.enter_async_context(two.daemon())
+        await until(lambda: all(phase(two, name) == "Running" for name in NAMES))
+        await daemon.settled()
+        virtual, host = uids(two.virtual, "shop"), uids(two.host, HOME)
 
-            if how == "ended":
-                await stack.aclose()
-            else:
-                for server in (two.virtual, two.host):
-                    server.faults.add(Rule(reset="before"))
-                    server.faults.add(Rule(verb="watch", cut=True))
-            await asyncio.sleep(HOUR / 2)
-            two.virtual.delete("pods", "shop/web-0")
-            two.virtual.put(web("younger"))
-            await asyncio.sleep(HOUR / 2)
-            assert uids(two.host, HOME) == host
+        if how == "ended":
+            await stack.aclose()
+        else:
             for server in (two.virtual, two.host):
-                server.faults.clear()
+                server.faults.add(Rule(reset="before"))
+                server.faults.add(Rule(verb="watch", cut=True))
+        await asyncio.sleep(HOUR / 2)
+        two.virtual.delete("pods", "shop/web-0")
+        two.virtual.put(web("younger"))
+        await asyncio.sleep(HOUR / 2)
+        assert uids(two.host, HOME) == host
+        for server in (two.virtual, two.host):
+            server.faults.clear()
 
-            async with two.daemon() if how == "ended" else contextlib.nullcontext():
-                await until(lambda: phase(two, "younger") == "Running", within=120)
-                await until(lambda: two.copy("pods", "web-0") is None)
-                await asyncio.sleep(120)
-            assert without(uids(two.virtual, "shop"), "younger") == without(virtual, "web-0")
-            assert without(uids(two.host, HOME), copy("younger")) == without(host, copy("web-0"))
-            assert {path.rpartition("/")[2] for path in deleted_pods(two.host)} == {copy("web-0")}
-            assert deleted_pods(two.virtual) == []
-
-    play(scenario)
+        async with two.daemon() if how == "ended" else contextlib.nullcontext():
+            await until(lambda: phase(two, "younger") == "Running", within=120)
+            await until(lambda: two.copy("pods", "web-0") is None)
+            await asyncio.sleep(120)
+        assert without(uids(two.virtual, "shop"), "younger") == without(virtual, "web-0")
+        assert without(uids(two.host, HOME), copy("younger")) == without(host, copy("web-0"))
+        assert {path.rpartition("/")[2] for path in deleted_pods(two.host)} == {copy("web-0")}
+        assert deleted_pods(two.virtual) == []
 
 
 def phase(two: Two, name: str) -> str:

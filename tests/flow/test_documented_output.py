@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import pytest
 from broken_scene import commands_of_page
 from click.testing import CliRunner
-from commands_scene import LOOKS, NO_PODS, Commands, Ended, play
+from commands_scene import LOOKS, NO_PODS, Commands, Ended
 from harness import namespace
 
 from syncer.api import Obj
 from syncer.cli.app import app
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, service, serviceaccount
+
+pytestmark = pytest.mark.real_time
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operate"
 #: What is another in each run: ages, times, addresses, and the widths of columns.
@@ -91,7 +93,7 @@ async def run(scene: Commands, command: str) -> Ended:
 
 
 async def typed(scene: Commands, command: str) -> str:
-    """Return what a command prints, which is typed as on a page."""
+    """Return the output of a command that is typed as on a page."""
     ended = await run(scene, command)
     return ended.output.replace(f"{scene.folder}/", "")
 
@@ -157,115 +159,97 @@ def test_each_output_on_the_pages_is_compared() -> None:
     assert {(each.page, each.command) for each in SHOWN} == compared
 
 
-def test_output_of_a_daemon_about_its_objects(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with documented(tmp_path) as scene:
-            server = scene.virtual["shop"]
-            paused = {"annotations": {"vsyncer.dev/paused": "true"}}
-            server.put(namespace("bank"))
-            server.put(merged(namespace("shop"), {"metadata": paused}))
-            await scene.kubectl_creates(configmap("settings"))
-            server.put(configmap("taken", namespace="bank"))
-            scene.host.put(configmap("taken-x-bank-x-shop", namespace=scene.home("shop")))
-            async with scene.daemon():
-                await scene.until("parked", says=["bank/taken"])
-                await scene.until("list", says=["shop/settings"])
-                await check(
-                    scene,
-                    *of(
-                        "objects.md",
-                        "syncer explain configmaps shop/settings",
-                        "syncer list --state pending,parked,paused",
-                    ),
-                    *of("state-and-drift.md", "syncer status", "syncer parked"),
-                )
-
-    play(scenario)
+async def test_output_of_a_daemon_about_its_objects(tmp_path: Path) -> None:
+    async with documented(tmp_path) as scene:
+        server = scene.virtual["shop"]
+        paused = {"annotations": {"vsyncer.dev/paused": "true"}}
+        server.put(namespace("bank"))
+        server.put(merged(namespace("shop"), {"metadata": paused}))
+        await scene.kubectl_creates(configmap("settings"))
+        server.put(configmap("taken", namespace="bank"))
+        scene.host.put(configmap("taken-x-bank-x-shop", namespace=scene.home("shop")))
+        async with scene.daemon():
+            await scene.until("parked", says=["bank/taken"])
+            await scene.until("list", says=["shop/settings"])
+            await check(
+                scene,
+                *of(
+                    "objects.md",
+                    "syncer explain configmaps shop/settings",
+                    "syncer list --state pending,parked,paused",
+                ),
+                *of("state-and-drift.md", "syncer status", "syncer parked"),
+            )
 
 
-def test_output_about_virtual_clusters(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with documented(tmp_path, "bank", "shop") as scene:
-            kubeconfig = tmp_path / "shop.kubeconfig"
-            kubeconfig.write_text(kubeconfig.read_text().replace("daemon-token", "another-token"))
-            async with scene.daemon():
-                await scene.until("clusters", says=["served", "failing"])
-                await check(scene, *of("fleet.md", "syncer clusters"))
-
-    play(scenario)
+async def test_output_about_virtual_clusters(tmp_path: Path) -> None:
+    async with documented(tmp_path, "bank", "shop") as scene:
+        kubeconfig = tmp_path / "shop.kubeconfig"
+        kubeconfig.write_text(kubeconfig.read_text().replace("daemon-token", "another-token"))
+        async with scene.daemon():
+            await scene.until("clusters", says=["served", "failing"])
+            await check(scene, *of("fleet.md", "syncer clusters"))
 
 
-def test_output_of_a_diagnosis(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with documented(tmp_path) as scene:
-            home = scene.home("shop")
-            scene.take_away("secrets")
-            binder = serviceaccount("persistent-volume-binder", namespace="kube-system")
-            scene.virtual["shop"].put(binder)
-            quota = {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": {"name": "tenant", "namespace": home},
-                "spec": {"hard": {"pods": "10"}},
-                "status": {"hard": {"pods": "10"}, "used": {"pods": "10"}},
-            }
-            scene.host.put(quota)
-            await check(scene, *of("doctor.md", "syncer doctor"))
-
-    play(scenario)
+async def test_output_of_a_diagnosis(tmp_path: Path) -> None:
+    async with documented(tmp_path) as scene:
+        home = scene.home("shop")
+        scene.take_away("secrets")
+        binder = serviceaccount("persistent-volume-binder", namespace="kube-system")
+        scene.virtual["shop"].put(binder)
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "tenant", "namespace": home},
+            "spec": {"hard": {"pods": "10"}},
+            "status": {"hard": {"pods": "10"}, "used": {"pods": "10"}},
+        }
+        scene.host.put(quota)
+        await check(scene, *of("doctor.md", "syncer doctor"))
 
 
-def test_output_of_a_comparison(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with documented(tmp_path) as scene:
-            server = scene.virtual["shop"]
-            server.put(namespace("shop"))
-            server.put(configmap("web", {"color": "blue"}))
-            server.put(merged(configmap("old"), {"metadata": {"labels": {"tier": "old"}}}))
-            ended = await scene.run("run", "--once")
-            assert ended.status == 0, ended.output
-            narrowed = {"configMaps": {"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}}}
-            scene.configure("new.yaml", sync=merged(dict(NO_PODS), {"toHost": narrowed}))
-            await check(scene, *of("doctor.md", "syncer diff --config new.yaml --against syncer.yaml"))
-            copy = scene.host.get("configmaps", f"{scene.home('shop')}/web-x-shop-x-shop")
-            assert copy
-            scene.host.put(merged(copy, {"data": {"color": "red"}}))
-            await check(scene, *of("doctor.md", "syncer diff"))
-
-    play(scenario)
+async def test_output_of_a_comparison(tmp_path: Path) -> None:
+    async with documented(tmp_path) as scene:
+        server = scene.virtual["shop"]
+        server.put(namespace("shop"))
+        server.put(configmap("web", {"color": "blue"}))
+        server.put(merged(configmap("old"), {"metadata": {"labels": {"tier": "old"}}}))
+        ended = await scene.run("run", "--once")
+        assert ended.status == 0, ended.output
+        narrowed = {"configMaps": {"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}}}
+        scene.configure("new.yaml", sync=merged(dict(NO_PODS), {"toHost": narrowed}))
+        await check(scene, *of("doctor.md", "syncer diff --config new.yaml --against syncer.yaml"))
+        copy = scene.host.get("configmaps", f"{scene.home('shop')}/web-x-shop-x-shop")
+        assert copy
+        scene.host.put(merged(copy, {"data": {"color": "red"}}))
+        await check(scene, *of("doctor.md", "syncer diff"))
 
 
-def test_command_of_each_symptom_runs(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with documented(tmp_path) as scene:
-            scene.virtual["shop"].put(namespace("shop"))
-            scene.virtual["shop"].put(configmap("web"))
-            scene.configure("old.yaml")
-            scene.configure("new.yaml", sync={"toHost": {"pods": {"enabled": False}}})
-            async with scene.daemon():
-                await scene.until("explain", "configmaps", "shop/web", says=["in step"])
-                for command in commands_of_page().values():
-                    words = command.replace("KIND", "configmaps").replace("NAMESPACE/NAME", "shop/web")
-                    ended = await run(scene, words)
-                    assert ended.status in (0, 1), f"{words}: {ended.error}"
-                    assert ended.output or "there is no such object" in ended.error, f"{words}: {ended.error}"
-
-    play(scenario)
+async def test_command_of_each_symptom_runs(tmp_path: Path) -> None:
+    async with documented(tmp_path) as scene:
+        scene.virtual["shop"].put(namespace("shop"))
+        scene.virtual["shop"].put(configmap("web"))
+        scene.configure("old.yaml")
+        scene.configure("new.yaml", sync={"toHost": {"pods": {"enabled": False}}})
+        async with scene.daemon():
+            await scene.until("explain", "configmaps", "shop/web", says=["in step"])
+            for command in commands_of_page().values():
+                words = command.replace("KIND", "configmaps").replace("NAMESPACE/NAME", "shop/web")
+                ended = await run(scene, words)
+                assert ended.status in (0, 1), f"{words}: {ended.error}"
+                assert ended.output or "there is no such object" in ended.error, f"{words}: {ended.error}"
 
 
-def test_output_about_certificates(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with documented(tmp_path) as scene:
-            api = service("shop-api", spec={"type": "LoadBalancer"})
-            scene.host.put(namespace("shop"))
-            scene.host.put(api)
-            kubeconfig = str(scene.host.kubeconfig(tmp_path / "admin.kubeconfig", "admin"))
-            words = [*shlex.split(PKI)[1:], "--host-kubeconfig", kubeconfig]
-            made = await asyncio.to_thread(CliRunner().invoke, app, words)
-            assert made.exit_code == 0, made.output
-            scene.host.put({**api, "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}})
-            renewed = await asyncio.to_thread(CliRunner().invoke, app, words)
-            [found] = of("certificates.md", PKI)
-            assert has_all(found.lines, renewed.stdout), renewed.output
-
-    play(scenario)
+async def test_output_about_certificates(tmp_path: Path) -> None:
+    async with documented(tmp_path) as scene:
+        api = service("shop-api", spec={"type": "LoadBalancer"})
+        scene.host.put(namespace("shop"))
+        scene.host.put(api)
+        kubeconfig = str(scene.host.kubeconfig(tmp_path / "admin.kubeconfig", "admin"))
+        words = [*shlex.split(PKI)[1:], "--host-kubeconfig", kubeconfig]
+        made = await asyncio.to_thread(CliRunner().invoke, app, words)
+        assert made.exit_code == 0, made.output
+        scene.host.put({**api, "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}})
+        renewed = await asyncio.to_thread(CliRunner().invoke, app, words)
+        [found] = of("certificates.md", PKI)
+        assert has_all(found.lines, renewed.stdout), renewed.output

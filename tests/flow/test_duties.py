@@ -37,33 +37,27 @@ async def wait_for_ever() -> None:
     await asyncio.Event().wait()
 
 
-def test_failure_of_a_duty_is_logged_when_it_fails(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        async with two.daemon([Maps]) as daemon:
-            served = await at_rest(daemon)
-            served.add_duty(fail)
-            served.begin()
-            await asyncio.sleep(1.0)
-            log = capsys.readouterr().err
-            assert FAILURE in log
-            assert CLUSTER in log
-            assert "RuntimeError: no such luck" in log
-
-    play(scenario)
+async def test_failure_of_a_duty_is_logged_when_it_fails(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
+    async with two.daemon([Maps]) as daemon:
+        served = await at_rest(daemon)
+        served.add_duty(fail)
+        served.begin()
+        await asyncio.sleep(1.0)
+        log = capsys.readouterr().err
+        assert FAILURE in log
+        assert CLUSTER in log
+        assert "RuntimeError: no such luck" in log
 
 
-def test_failure_of_a_duty_that_is_ended_is_logged(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        async with two.daemon([Maps]) as daemon:
-            served = await at_rest(daemon)
-            served.add_duty(fail_at_the_end)
-            served.begin()
-            await asyncio.sleep(1.0)
-            assert FAILURE not in capsys.readouterr().err
-            await served.end()
-            assert "RuntimeError: no such luck" in capsys.readouterr().err
-
-    play(scenario)
+async def test_failure_of_a_duty_that_is_ended_is_logged(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
+    async with two.daemon([Maps]) as daemon:
+        served = await at_rest(daemon)
+        served.add_duty(fail_at_the_end)
+        served.begin()
+        await asyncio.sleep(1.0)
+        assert FAILURE not in capsys.readouterr().err
+        await served.end()
+        assert "RuntimeError: no such luck" in capsys.readouterr().err
 
 
 def test_duty_that_is_ended_has_not_failed(two: Two, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from custom_scene import there
-from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, host_path, play, until, utcnow, widget, writes
+from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, host_path, until, utcnow, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, on, running
 
 from syncer.api import Obj, Side
@@ -143,23 +143,20 @@ async def patrolled_once(two: Guarded, config: SyncerConfig) -> dict[str, Any]:
     return report
 
 
-def test_value_that_looks_like_the_same_number_goes_to_the_other_side() -> None:
-    async def scenario() -> None:
-        two = with_all()
-        async with running(two, configured(SYNC, *KINDS)) as daemon:
-            await until(lambda: are_copied(two, change=False) and rack(two) == "01")
-            await daemon.settled()
-            for plural, (_, changed) in OBJECTS.items():
-                edit(two, "virtual", plural, changed)
-            two.host.put(merged(there(two.host, "nodes", "n1"), {"metadata": {"labels": {"rack": "1"}}}))
-            await until(lambda: are_copied(two, change=True) and rack(two) == "1", within=5)
-            await daemon.settled()
-            labels = copy_of(two, "pods")["metadata"]["labels"]
-            assert policy_selects(two).items() <= labels.items(), "the policy still holds the Pod"
-            assert not list(daemon.process.statuses.troubles())
-            await nothing_more_is_written(two)
-
-    play(scenario)
+async def test_value_that_looks_like_the_same_number_goes_to_the_other_side() -> None:
+    two = with_all()
+    async with running(two, configured(SYNC, *KINDS)) as daemon:
+        await until(lambda: are_copied(two, change=False) and rack(two) == "01")
+        await daemon.settled()
+        for plural, (_, changed) in OBJECTS.items():
+            edit(two, "virtual", plural, changed)
+        two.host.put(merged(there(two.host, "nodes", "n1"), {"metadata": {"labels": {"rack": "1"}}}))
+        await until(lambda: are_copied(two, change=True) and rack(two) == "1", within=5)
+        await daemon.settled()
+        labels = copy_of(two, "pods")["metadata"]["labels"]
+        assert policy_selects(two).items() <= labels.items(), "the policy still holds the Pod"
+        assert not list(daemon.process.statuses.troubles())
+        await nothing_more_is_written(two)
 
 
 async def nothing_more_is_written(two: Two) -> None:
@@ -168,35 +165,32 @@ async def nothing_more_is_written(two: Two) -> None:
     assert writes(two.virtual, since[0]) + writes(two.host, since[1]) == []
 
 
-def test_patrol_finds_copies_that_look_like_the_same_number() -> None:
-    async def scenario() -> None:
-        two = with_all()
-        config = configured(SYNC, *KINDS)
-        async with running(two, config) as daemon:
-            await until(lambda: are_copied(two, change=False) and rack(two) == "01")
-            await daemon.settled()
-        for plural, (_, changed) in OBJECTS.items():
-            if plural != "networkpolicies.networking.k8s.io":
-                two.host.put(merged(copy_of(two, plural), changed))
-        two.virtual.put(merged(there(two.virtual, "nodes", "n1"), {"metadata": {"labels": {"rack": "1"}}}))
-        report = await patrolled_once(two, config)
-        found = "\n".join(lines(report, diff=True))
-        for line in (
-            'metadata.labels.version: "1" -> "1.0"',
-            'spec.selector.slot: "02" -> "2"',
-            'metadata.labels.build: "0100" -> "100"',
-            'metadata.labels.ver: "010" -> "10"',
-            'data.code: "007" -> "7"',
-            'metadata.annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"]: "010" -> "10"',
-            'spec.chart: "007" -> "7"',
-            'spec.replicas: "3" -> 3',
-            'spec.tag: 1 -> "1.0"',
-            "spec.on: true -> 1",
-            'metadata.labels.rack: "01" -> "1"',
-        ):
-            assert line in found
-
-    play(scenario)
+async def test_patrol_finds_copies_that_look_like_the_same_number() -> None:
+    two = with_all()
+    config = configured(SYNC, *KINDS)
+    async with running(two, config) as daemon:
+        await until(lambda: are_copied(two, change=False) and rack(two) == "01")
+        await daemon.settled()
+    for plural, (_, changed) in OBJECTS.items():
+        if plural != "networkpolicies.networking.k8s.io":
+            two.host.put(merged(copy_of(two, plural), changed))
+    two.virtual.put(merged(there(two.virtual, "nodes", "n1"), {"metadata": {"labels": {"rack": "1"}}}))
+    report = await patrolled_once(two, config)
+    found = "\n".join(lines(report, diff=True))
+    for line in (
+        'metadata.labels.version: "1" -> "1.0"',
+        'spec.selector.slot: "02" -> "2"',
+        'metadata.labels.build: "0100" -> "100"',
+        'metadata.labels.ver: "010" -> "10"',
+        'data.code: "007" -> "7"',
+        'metadata.annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"]: "010" -> "10"',
+        'spec.chart: "007" -> "7"',
+        'spec.replicas: "3" -> 3',
+        'spec.tag: 1 -> "1.0"',
+        "spec.on: true -> 1",
+        'metadata.labels.rack: "01" -> "1"',
+    ):
+        assert line in found
 
 
 # -- null and empty values -------------------------------------------------------------------------
@@ -241,65 +235,56 @@ def futile(daemon: Daemon) -> float:
 
 
 @pytest.mark.parametrize("authority", [{}, {"spec": "both"}], ids=["virtual", "both"])
-def test_copy_has_the_nulls_and_the_empty_values_of_its_original_after_each_change(authority: Obj) -> None:
-    async def scenario() -> None:
-        two = Guarded()
-        two.virtual.put(widget("x", spec=HISTORY[0]))
-        config = configured({"custom": {WIDGETS: {"authority": authority} if authority else {}}})
-        async with running(two, config) as daemon:
-            for spec in (*HISTORY, *reversed(HISTORY)):
-                give(two, "virtual", "spec", spec)
-                await until(functools.partial(both_have, two, "spec", spec), within=5)
-                await daemon.settled()
-                assert both_have(two, "spec", spec)
-            assert futile(daemon) == 0
-            await nothing_more_is_written(two)
-
-    play(scenario)
-
-
-def test_nulls_come_up_too_and_a_patrol_finds_one_that_is_missing() -> None:
-    async def scenario() -> None:
-        two = Guarded()
-        two.virtual.put(widget("x", spec=HISTORY[1]))
-        config = configured({"custom": {WIDGETS: {}}})
-        async with running(two, config) as daemon:
-            await until(lambda: both_have(two, "spec", HISTORY[1]))
-            for status in HISTORY:
-                give(two, "host", "status", status)
-                await until(functools.partial(both_have, two, "status", status), within=5)
-                await daemon.settled()
-            assert futile(daemon) == 0
-        give(two, "host", "spec", HISTORY[0])
-        found = "\n".join(lines(await patrolled_once(two, config), diff=True))
-        assert 'spec.values.limits.cpu: null -> "5"' in found
-        assert "spec.values.quota: null -> (absent)" in found
-
-    play(scenario)
-
-
-def test_null_that_the_host_drops_is_written_once() -> None:
-    async def scenario() -> None:
-        two = Guarded()
-        definition = crd("widgets")
-        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        schema["properties"]["spec"]["properties"] = {"size": {"type": "integer"}, "more": {"type": "integer"}}
-        two.host.put(merged(there(two.host, "customresourcedefinitions.apiextensions.k8s.io", WIDGETS), definition))
-        two.virtual.put(widget("x", spec={"size": None, "free": None}))
-        async with running(two, configured({"custom": {WIDGETS: {}}})) as daemon:
-            await until(lambda: two.copy(WIDGETS, "x"))
+async def test_copy_has_the_nulls_and_the_empty_values_of_its_original_after_each_change(authority: Obj) -> None:
+    two = Guarded()
+    two.virtual.put(widget("x", spec=HISTORY[0]))
+    config = configured({"custom": {WIDGETS: {"authority": authority} if authority else {}}})
+    async with running(two, config) as daemon:
+        for spec in (*HISTORY, *reversed(HISTORY)):
+            give(two, "virtual", "spec", spec)
+            await until(functools.partial(both_have, two, "spec", spec), within=5)
             await daemon.settled()
-            assert copy_of(two, WIDGETS)["spec"] == {"free": None}
-            give(two, "virtual", "spec", {"size": None, "free": None, "more": None, "b": 1})
-            await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "b": 1})
-            await daemon.settled()
-            since = len(two.host.requests)
-            for number in range(5):
-                give(two, "host", "status", {"seen": number})
-                await daemon.settled()
-            assert writes(two.host, since) == []
-            assert futile(daemon) == 0
-            give(two, "virtual", "spec", {"size": 3, "free": None})
-            await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "size": 3})
+            assert both_have(two, "spec", spec)
+        assert futile(daemon) == 0
+        await nothing_more_is_written(two)
 
-    play(scenario)
+
+async def test_nulls_come_up_too_and_a_patrol_finds_one_that_is_missing() -> None:
+    two = Guarded()
+    two.virtual.put(widget("x", spec=HISTORY[1]))
+    config = configured({"custom": {WIDGETS: {}}})
+    async with running(two, config) as daemon:
+        await until(lambda: both_have(two, "spec", HISTORY[1]))
+        for status in HISTORY:
+            give(two, "host", "status", status)
+            await until(functools.partial(both_have, two, "status", status), within=5)
+            await daemon.settled()
+        assert futile(daemon) == 0
+    give(two, "host", "spec", HISTORY[0])
+    found = "\n".join(lines(await patrolled_once(two, config), diff=True))
+    assert 'spec.values.limits.cpu: null -> "5"' in found
+    assert "spec.values.quota: null -> (absent)" in found
+
+
+async def test_null_that_the_host_drops_is_written_once() -> None:
+    two = Guarded()
+    definition = crd("widgets")
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"] = {"size": {"type": "integer"}, "more": {"type": "integer"}}
+    two.host.put(merged(there(two.host, "customresourcedefinitions.apiextensions.k8s.io", WIDGETS), definition))
+    two.virtual.put(widget("x", spec={"size": None, "free": None}))
+    async with running(two, configured({"custom": {WIDGETS: {}}})) as daemon:
+        await until(lambda: two.copy(WIDGETS, "x"))
+        await daemon.settled()
+        assert copy_of(two, WIDGETS)["spec"] == {"free": None}
+        give(two, "virtual", "spec", {"size": None, "free": None, "more": None, "b": 1})
+        await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "b": 1})
+        await daemon.settled()
+        since = len(two.host.requests)
+        for number in range(5):
+            give(two, "host", "status", {"seen": number})
+            await daemon.settled()
+        assert writes(two.host, since) == []
+        assert futile(daemon) == 0
+        give(two, "virtual", "spec", {"size": 3, "free": None})
+        await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "size": 3})

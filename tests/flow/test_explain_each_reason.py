@@ -4,7 +4,7 @@ import random
 import re
 from typing import Any
 
-from harness import CLUSTER, NAMESPACE, Tenant, Two, add, configured, play, until, utcnow
+from harness import CLUSTER, NAMESPACE, Tenant, Two, add, configured, until, utcnow
 
 from syncer.api import Config, Context, Decision, Key, Mirror, Obj, Refused, Side, errors, skip, wait
 from syncer.api.reasons import CODES, SYNCER_RAISED, TOO_MANY, UNEXPECTED_ANSWER, ReasonCode, RequestState, StateReason
@@ -87,23 +87,19 @@ def check(found: dict[str, Any], code: ReasonCode) -> None:
     assert found["wayOut"] == reason.way_out
 
 
-def test_each_reason_is_explained_as_it_was_decided() -> None:
-    async def scenario() -> None:
-        two = Two()
-        for name in BY_NAME:
-            two.virtual.put(configmap(name))
-        async with two.daemon([Says], options={}) as daemon:
-            controller = daemon.process.pairs[CLUSTER].controllers["configmaps"]
-            requests = [controller.request(Key(NAMESPACE, name)) for name in BY_NAME]
-            await until(lambda: all(daemon.process.statuses.of(request) for request in requests))
-            for name, code in BY_NAME.items():
-                [found] = await explain(daemon.process, cluster=CLUSTER, kind="configmaps", key=f"{NAMESPACE}/{name}")
-                check(found, code)
-        process = await without_daemon(two)
-        async with process.running():
-            await filled(process)
-            for name, code in BY_NAME.items():
-                [found] = await explain(process, cluster=CLUSTER, kind="configmaps", key=f"{NAMESPACE}/{name}")
-                check(found, code)
-
-    play(scenario)
+async def test_each_reason_is_explained_as_it_was_decided(two: Two) -> None:
+    for name in BY_NAME:
+        two.virtual.put(configmap(name))
+    async with two.daemon([Says], options={}) as daemon:
+        controller = daemon.process.pairs[CLUSTER].controllers["configmaps"]
+        requests = [controller.request(Key(NAMESPACE, name)) for name in BY_NAME]
+        await until(lambda: all(daemon.process.statuses.of(request) for request in requests))
+        for name, code in BY_NAME.items():
+            [found] = await explain(daemon.process, cluster=CLUSTER, kind="configmaps", key=f"{NAMESPACE}/{name}")
+            check(found, code)
+    process = await without_daemon(two)
+    async with process.running():
+        await filled(process)
+        for name, code in BY_NAME.items():
+            [found] = await explain(process, cluster=CLUSTER, kind="configmaps", key=f"{NAMESPACE}/{name}")
+            check(found, code)

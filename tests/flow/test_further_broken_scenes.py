@@ -15,12 +15,13 @@ from broken_scene import (
     Refusal,
     claim,
     failing,
+    find_causes,
     forbidding,
     refuse,
     storage_class,
     typed,
 )
-from commands_scene import DAEMON, Commands, commands, play
+from commands_scene import DAEMON, Commands, commands
 from harness import NAMESPACE, namespace
 
 from kube_envtest.apiserver.errors import ApiError
@@ -28,6 +29,8 @@ from syncer.api import Obj
 from syncer.resources.kinds import NETWORK_POLICIES
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, crd, crd_version, event, ingress, pod, secret, service
+
+pytestmark = pytest.mark.real_time
 
 OPTIONS: dict[str, Any] = {
     "networking": {"apiServer": {"host": "127.0.0.1", "port": 9}},
@@ -90,7 +93,7 @@ def too_large(call: Any, name: str) -> ApiError:
 
 
 def refused() -> dict[str, Refusal]:
-    """Return what the host's admission answers, by the name of the copy."""
+    """Return the answers of the host's admission, by the name of the copy."""
     reached = 'failed to call webhook: Post "https://colors.example.svc:443/": dial tcp 10.0.0.9:443: connect: refused'
     return {
         "tiny-x-shop-x-shop": forbidding("failed quota: compute: must specify limits.cpu for: app"),
@@ -110,7 +113,7 @@ def gears(*fields: str) -> Obj:
 
 
 def in_place(scene: Commands) -> None:
-    """Put what breaks into both clusters."""
+    """Put the objects that break into both clusters."""
     virtual = scene.virtual["shop"]
     virtual.put(namespace(NAMESPACE))
     for name in ("mute", "huge", "again"):
@@ -133,7 +136,7 @@ def in_place(scene: Commands) -> None:
 
 
 async def happen(scene: Commands) -> None:
-    """Let happen what breaks while a daemon runs."""
+    """Break further objects while a daemon runs."""
     virtual = scene.virtual["shop"]
     home = scene.home("shop")
     for plural, name in (("configmaps", "again"), ("configmaps", "kept"), ("services", "gone")):
@@ -158,93 +161,75 @@ async def happen(scene: Commands) -> None:
         scene.host.put(event(f"{name}.1", about=copy, **why))
 
 
-def test_cause_of_each_broken_object_is_found_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cause_of_each_broken_object_is_found_by_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refuse(monkeypatch, refused())
-
-    async def scenario() -> None:
-        async with commands(tmp_path, **OPTIONS) as scene:
-            in_place(scene)
-            scene.take_away("services", "delete")
-            async with scene.daemon():
-                await happen(scene)
-                for broken in BROKEN.values():
-                    command = typed(broken.symptom, broken.kind, broken.key)
-                    await scene.until(*command, says=broken.cause)
-                    if broken.is_decided:
-                        await scene.until(*command, "--once", says=broken.cause)
-
-    play(scenario)
+    async with commands(tmp_path, **OPTIONS) as scene:
+        in_place(scene)
+        scene.take_away("services", "delete")
+        async with scene.daemon():
+            await happen(scene)
+            await find_causes(scene, BROKEN.values())
 
 
-def test_right_that_went_with_the_host_namespace_leads_to_its_deletion(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path) as scene:
-            home = scene.home("shop")
-            scene.virtual["shop"].put(namespace(NAMESPACE))
-            leftover = merged(configmap("leftover", namespace=home), {"metadata": {"finalizers": ["example.org/hold"]}})
-            scene.host.put(leftover)
-            async with scene.daemon():
-                await scene.until("clusters", says=["served"])
-                scene.host.delete("namespaces", home)
-                scene.virtual["shop"].put(configmap("x"))
-                cause = ["parked (Forbidden)", "a host namespace that is being deleted loses its Roles first"]
-                await scene.until(*typed(NO_COPY, "configmaps", "shop/x"), says=cause)
-
-    play(scenario)
+async def test_right_that_went_with_the_host_namespace_leads_to_its_deletion(tmp_path: Path) -> None:
+    async with commands(tmp_path) as scene:
+        home = scene.home("shop")
+        scene.virtual["shop"].put(namespace(NAMESPACE))
+        leftover = merged(configmap("leftover", namespace=home), {"metadata": {"finalizers": ["example.org/hold"]}})
+        scene.host.put(leftover)
+        async with scene.daemon():
+            await scene.until("clusters", says=["served"])
+            scene.host.delete("namespaces", home)
+            scene.virtual["shop"].put(configmap("x"))
+            cause = ["parked (Forbidden)", "a host namespace that is being deleted loses its Roles first"]
+            await scene.until(*typed(NO_COPY, "configmaps", "shop/x"), says=cause)
 
 
 @pytest.mark.reason("NotSeen")
-def test_virtual_cluster_that_does_not_accept_the_token_any_more_is_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path) as scene:
-            virtual = scene.virtual["shop"]
-            virtual.put(namespace(NAMESPACE))
-            virtual.put(configmap("known"))
-            virtual.put(claim("data"))
-            async with scene.daemon():
-                await scene.until("explain", "configmaps", "shop/known", says=["in step"])
-                await scene.until("explain", "pvc", "shop/data", says=["in step"])
-                virtual.replace_token(DAEMON, "another")
-                copy = scene.host.get("persistentvolumeclaims", f"{scene.home('shop')}/data-x-shop-x-shop")
-                assert copy
-                scene.host.put(merged(copy, {"status": {"phase": "Bound"}}))  # which the daemon writes up
-                await scene.until(*typed(CLUSTER_MISSING), says=["answers 401", "shop.kubeconfig"])
-                virtual.put(configmap("new"))
-                cause = ["pending (NotSeen)", "answers 401", "shop.kubeconfig", "Renew them"]
-                for name in ("new", "known"):
-                    await scene.until(*typed(NO_COPY, "configmaps", f"shop/{name}"), says=cause)
-                await scene.until("list", says=["not listed: shop: its present state isn't known", "answers 401"])
-            ended = await scene.run(*typed(NO_COPY, "configmaps", "shop/new"), "--once")
-            assert ended.status == 1
-            assert "answers 401" in ended.error
-            assert "shop.kubeconfig" in ended.error
-
-    play(scenario)
+async def test_virtual_cluster_that_does_not_accept_the_token_any_more_is_named(tmp_path: Path) -> None:
+    async with commands(tmp_path) as scene:
+        virtual = scene.virtual["shop"]
+        virtual.put(namespace(NAMESPACE))
+        virtual.put(configmap("known"))
+        virtual.put(claim("data"))
+        async with scene.daemon():
+            await scene.until("explain", "configmaps", "shop/known", says=["in step"])
+            await scene.until("explain", "pvc", "shop/data", says=["in step"])
+            virtual.replace_token(DAEMON, "another")
+            copy = scene.host.get("persistentvolumeclaims", f"{scene.home('shop')}/data-x-shop-x-shop")
+            assert copy
+            scene.host.put(merged(copy, {"status": {"phase": "Bound"}}))  # which the daemon writes up
+            await scene.until(*typed(CLUSTER_MISSING), says=["answers 401", "shop.kubeconfig"])
+            virtual.put(configmap("new"))
+            cause = ["pending (NotSeen)", "answers 401", "shop.kubeconfig", "Renew them"]
+            for name in ("new", "known"):
+                await scene.until(*typed(NO_COPY, "configmaps", f"shop/{name}"), says=cause)
+            await scene.until("list", says=["not listed: shop: its present state isn't known", "answers 401"])
+        ended = await scene.run(*typed(NO_COPY, "configmaps", "shop/new"), "--once")
+        assert ended.status == 1
+        assert "answers 401" in ended.error
+        assert "shop.kubeconfig" in ended.error
 
 
 @pytest.mark.reason("ClusterUnserved")
-def test_virtual_cluster_that_is_not_served_is_named_for_an_object_that_may_be_in_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path, "bank", "shop") as scene:
-            kubeconfig = tmp_path / "shop.kubeconfig"
+async def test_virtual_cluster_that_is_not_served_is_named_for_an_object_that_may_be_in_it(tmp_path: Path) -> None:
+    async with commands(tmp_path, "bank", "shop") as scene:
+        kubeconfig = tmp_path / "shop.kubeconfig"
+        kubeconfig.write_text(kubeconfig.read_text().replace("daemon-token", "another-token"))
+        async with scene.daemon():
+            await scene.until("clusters", says=["served", "failing"])
+            cause = ["ClusterUnserved", "virtual cluster shop can't be served", "syncer clusters --cluster shop"]
+            await scene.until(*typed(NO_COPY, "configmaps", "till/x"), says=cause)
+
+
+async def test_kind_of_a_virtual_cluster_that_is_not_served_is_not_called_off(tmp_path: Path) -> None:
+    async with commands(tmp_path, "bank", "shop") as scene:
+        for name in ("bank", "shop"):
+            kubeconfig = tmp_path / f"{name}.kubeconfig"
             kubeconfig.write_text(kubeconfig.read_text().replace("daemon-token", "another-token"))
-            async with scene.daemon():
-                await scene.until("clusters", says=["served", "failing"])
-                cause = ["ClusterUnserved", "virtual cluster shop can't be served", "syncer clusters --cluster shop"]
-                await scene.until(*typed(NO_COPY, "configmaps", "till/x"), says=cause)
-
-    play(scenario)
-
-
-def test_kind_of_a_virtual_cluster_that_is_not_served_is_not_called_off(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with commands(tmp_path, "bank", "shop") as scene:
-            for name in ("bank", "shop"):
-                kubeconfig = tmp_path / f"{name}.kubeconfig"
-                kubeconfig.write_text(kubeconfig.read_text().replace("daemon-token", "another-token"))
-            async with scene.daemon():
-                await scene.until("clusters", says=["failing"])
-                ended = await scene.until(*typed(NO_COPY, "configmaps", "till/x"), says=["ClusterUnserved"])
-                assert "it is off" not in ended.output + ended.error
-
-    play(scenario)
+        async with scene.daemon():
+            await scene.until("clusters", says=["failing"])
+            ended = await scene.until(*typed(NO_COPY, "configmaps", "till/x"), says=["ClusterUnserved"])
+            assert "it is off" not in ended.output + ended.error

@@ -122,24 +122,20 @@ def test_object_of_any_shape_stops_no_other(virtual: list[Obj], host: list[Obj],
 
 @pytest.mark.parametrize("junk", sorted(JUNK))
 @pytest.mark.parametrize("later", [False, True], ids=["listed", "watched"])
-def test_object_with_any_contents_and_no_schema_stops_no_other(junk: str, later: bool) -> None:
+async def test_object_with_any_contents_and_no_schema_stops_no_other(junk: str, later: bool) -> None:
     """A custom resource whose CRD takes anything: all of its parts are the tenant's to write."""
-
-    async def scenario() -> None:
-        old = Old()
-        whole = ORIGINALS[CERTIFICATES]
-        paths = [("spec",), ("spec", "secretName"), ("spec", "issuerRef"), ("spec", "issuerRef", "name"), ("status",)]
-        objects = [named(replaced(whole, path, JUNK[junk]), number) for number, path in enumerate(paths)]
-        if not later:
+    old = Old()
+    whole = ORIGINALS[CERTIFICATES]
+    paths = [("spec",), ("spec", "secretName"), ("spec", "issuerRef"), ("spec", "issuerRef", "name"), ("status",)]
+    objects = [named(replaced(whole, path, JUNK[junk]), number) for number, path in enumerate(paths)]
+    if not later:
+        old.plant(objects, [])
+    async with between(old.two.host, [(configured(CLUSTER, HOME, everything=True), old.two.virtual)]) as daemon:
+        if later:
+            await daemon.settled()
             old.plant(objects, [])
-        async with between(old.two.host, [(configured(CLUSTER, HOME, everything=True), old.two.virtual)]) as daemon:
-            if later:
-                await daemon.settled()
-                old.plant(objects, [])
-            for good in GOOD:
-                old.two.virtual.put(good)
-            await old.check(daemon, objects)
-            known = {status.error for _, status in daemon.process.statuses.troubles()}
-            assert known <= {"Refused", "NameTaken", "Invalid"}, known
-
-    play(scenario)
+        for good in GOOD:
+            old.two.virtual.put(good)
+        await old.check(daemon, objects)
+        known = {status.error for _, status in daemon.process.statuses.troubles()}
+        assert known <= {"Refused", "NameTaken", "Invalid"}, known

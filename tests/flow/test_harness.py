@@ -36,11 +36,8 @@ def test_error_of_a_worker_ends_the_scenario(two: Two) -> None:
     assert passed == []
 
 
-def test_work_that_has_ended_at_a_closed_queue_ends_no_scenario(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon(MAPS) as daemon:
-            daemon.process.queue.close()
-            await asyncio.sleep(1)
-            assert daemon.working.done()
-
-    play(scenario)
+async def test_work_that_has_ended_at_a_closed_queue_ends_no_scenario(two: Two) -> None:
+    async with two.daemon(MAPS) as daemon:
+        daemon.process.queue.close()
+        await asyncio.sleep(1)
+        assert daemon.working.done()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, Two, crd, host_path, play, until, widget, writes
+from harness import HOME, Two, crd, host_path, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
 
 from kube_envtest import Rule
@@ -48,21 +48,18 @@ def started(kind: str, policy: str) -> tuple[Guarded, Any, str]:
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
 @pytest.mark.parametrize("policy", ["recreate", "propagate", "report"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_deletion_on_the_host_follows_the_policy(kind: str, policy: str, stopped: bool) -> None:
-    async def scenario() -> None:
-        two, config, plural = started(kind, policy)
-        async with running(two, config) as daemon:
-            await until(lambda: two.copy(plural, "x") if policy == "recreate" else marked(two, plural))
-            await daemon.settled()
-            if not stopped:
-                two.host.delete(plural, host_path("x"))
-                await expected(two, plural, policy)
-        if stopped:
+async def test_deletion_on_the_host_follows_the_policy(kind: str, policy: str, stopped: bool) -> None:
+    two, config, plural = started(kind, policy)
+    async with running(two, config) as daemon:
+        await until(lambda: two.copy(plural, "x") if policy == "recreate" else marked(two, plural))
+        await daemon.settled()
+        if not stopped:
             two.host.delete(plural, host_path("x"))
-            async with running(two, config):
-                await expected(two, plural, policy)
-
-    play(scenario)
+            await expected(two, plural, policy)
+    if stopped:
+        two.host.delete(plural, host_path("x"))
+        async with running(two, config):
+            await expected(two, plural, policy)
 
 
 async def expected(two: Two, plural: str, policy: str) -> None:
@@ -81,19 +78,16 @@ async def expected(two: Two, plural: str, policy: str) -> None:
     assert (two.original(plural, "x") is None) == (policy == "propagate")
 
 
-def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None:
-    async def scenario() -> None:
-        two, config, plural = started("configmaps", "report")
-        async with running(two, config):
-            await until(lambda: marked(two, plural))
-            two.host.delete(plural, host_path("x"))
-            [event] = await copy_deleted_events(two)
-            assert "take the annotation vsyncer.dev/copied off this object" in event["message"]
-            assert HOME not in event["message"]
-            edit(two, "virtual", plural, {"metadata": {"annotations": {COPIED: None}}})
-            await until(lambda: marked(two, plural))
-
-    play(scenario)
+async def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None:
+    two, config, plural = started("configmaps", "report")
+    async with running(two, config):
+        await until(lambda: marked(two, plural))
+        two.host.delete(plural, host_path("x"))
+        [event] = await copy_deleted_events(two)
+        assert "take the annotation vsyncer.dev/copied off this object" in event["message"]
+        assert HOME not in event["message"]
+        edit(two, "virtual", plural, {"metadata": {"annotations": {COPIED: None}}})
+        await until(lambda: marked(two, plural))
 
 
 async def copy_deleted_events(two: Two) -> list[Obj]:
@@ -103,64 +97,57 @@ async def copy_deleted_events(two: Two) -> list[Obj]:
 
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "replaced"])
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
-def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stopped: bool) -> None:
-    async def scenario() -> None:
-        two, config, plural = started("configmaps", "propagate")
+async def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stopped: bool) -> None:
+    two, config, plural = started("configmaps", "propagate")
 
-        async def lose() -> None:
-            await asyncio.sleep(5)
-            home = two.host.get("namespaces", HOME)
-            two.host.delete(plural, host_path("x"))
-            two.host.delete("namespaces", HOME)
-            if again:
-                assert home
-                two.host.put({**home, "metadata": {"name": HOME}})
-                grant(two, config)
+    async def lose() -> None:
+        await asyncio.sleep(5)
+        home = two.host.get("namespaces", HOME)
+        two.host.delete(plural, host_path("x"))
+        two.host.delete("namespaces", HOME)
+        if again:
+            assert home
+            two.host.put({**home, "metadata": {"name": HOME}})
+            grant(two, config)
 
-        async with running(two, config):
-            await until(lambda: marked(two, plural))
-            if not stopped:
-                await lose()
-                await asyncio.sleep(700)
-        if stopped:
+    async with running(two, config):
+        await until(lambda: marked(two, plural))
+        if not stopped:
             await lose()
-            async with running(two, config):
-                await asyncio.sleep(700)
-        assert two.original(plural, "x")
-        assert two.copy(plural, "x") is None
-
-    play(scenario)
+            await asyncio.sleep(700)
+    if stopped:
+        await lose()
+        async with running(two, config):
+            await asyncio.sleep(700)
+    assert two.original(plural, "x")
+    assert two.copy(plural, "x") is None
 
 
 @pytest.mark.parametrize("sees", [False, True], ids=["without the right", "with the right"])
 @pytest.mark.parametrize("how", ["gone", "going", "replaced"])
-def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: bool) -> None:
+async def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: bool) -> None:
     """Whoever uninstalls an operator on the host deletes all copies of its kinds, and means none of the originals."""
     crds = "customresourcedefinitions.apiextensions.k8s.io"
-
-    async def scenario() -> None:
-        two, config, plural = started("custom", "propagate")
-        async with running(two, config) as daemon:
-            await until(lambda: marked(two, plural))
-            await daemon.settled()
-            if not sees:
-                blinded(two, crds)
-            definition = two.host.get(crds, WIDGETS)
-            assert definition
-            await asyncio.sleep(5)
-            if how == "going":
-                two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
-                two.host.delete(crds, WIDGETS)
-                two.host.delete(plural, host_path("x"))
-            else:
-                two.host.delete(crds, WIDGETS)
-            if how == "replaced":
-                two.host.put(crd("widgets"))
-            await asyncio.sleep(700)
-            if sees or how == "gone":
-                assert two.original(plural, "x")
-
-    play(scenario)
+    two, config, plural = started("custom", "propagate")
+    async with running(two, config) as daemon:
+        await until(lambda: marked(two, plural))
+        await daemon.settled()
+        if not sees:
+            blinded(two, crds)
+        definition = two.host.get(crds, WIDGETS)
+        assert definition
+        await asyncio.sleep(5)
+        if how == "going":
+            two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
+            two.host.delete(crds, WIDGETS)
+            two.host.delete(plural, host_path("x"))
+        else:
+            two.host.delete(crds, WIDGETS)
+        if how == "replaced":
+            two.host.put(crd("widgets"))
+        await asyncio.sleep(700)
+        if sees or how == "gone":
+            assert two.original(plural, "x")
 
 
 def blinded(two: Guarded, plural: str) -> None:
@@ -175,69 +162,58 @@ def blinded(two: Guarded, plural: str) -> None:
 @pytest.mark.parametrize("policy", ["propagate", "report"])
 @pytest.mark.parametrize("verb", ["patch", "delete", "create"])
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
-def test_our_own_deletions_trigger_no_policy_wherever_killed(policy: str, verb: str, when: str) -> None:
+async def test_our_own_deletions_trigger_no_policy_wherever_killed(policy: str, verb: str, when: str) -> None:
     """The copy is deleted because it is no longer wanted, then it is wanted again; we die at one of the writes."""
-
-    async def scenario() -> None:
-        two = Guarded()
-        two.virtual.put(merged(widget("x", spec={"size": 1}), {"metadata": {"labels": {"on": "yes"}}}))
-        entry = {"selector": {"matchLabels": {"on": "yes"}}, "onHostDeletion": policy}
-        config = configured({"custom": {WIDGETS: entry}}, "configmaps")
-        async with running(two, config) as daemon:
-            await until(lambda: marked(two, WIDGETS))
-            server = two.virtual if verb == "patch" else two.host
-            rule = server.faults.add(Rule(verb=verb, resource="widgets", reset=when, count=1))
-            edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": None}}})
-            if verb == "create":
-                await until(lambda: two.copy(WIDGETS, "x") is None)
-                edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": "yes"}}})
-            await until(lambda: rule.hits)
-            await daemon.kill()
-        server.faults.clear()
-        edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": "yes"}}})
-        async with running(two, config) as daemon:
-            await until(lambda: marked(two, WIDGETS))
-            await daemon.settled()
-        assert two.original(WIDGETS, "x")
-        assert events(two, "HostCopyDeleted") == []
-
-    play(scenario)
+    two = Guarded()
+    two.virtual.put(merged(widget("x", spec={"size": 1}), {"metadata": {"labels": {"on": "yes"}}}))
+    entry = {"selector": {"matchLabels": {"on": "yes"}}, "onHostDeletion": policy}
+    config = configured({"custom": {WIDGETS: entry}}, "configmaps")
+    async with running(two, config) as daemon:
+        await until(lambda: marked(two, WIDGETS))
+        server = two.virtual if verb == "patch" else two.host
+        rule = server.faults.add(Rule(verb=verb, resource="widgets", reset=when, count=1))
+        edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": None}}})
+        if verb == "create":
+            await until(lambda: two.copy(WIDGETS, "x") is None)
+            edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": "yes"}}})
+        await until(lambda: rule.hits)
+        await daemon.kill()
+    server.faults.clear()
+    edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": "yes"}}})
+    async with running(two, config) as daemon:
+        await until(lambda: marked(two, WIDGETS))
+        await daemon.settled()
+    assert two.original(WIDGETS, "x")
+    assert events(two, "HostCopyDeleted") == []
 
 
-def test_object_restored_from_a_backup_is_not_taken_for_a_deleted_one() -> None:
-    async def scenario() -> None:
-        two, config, plural = started("configmaps", "propagate")
-        async with running(two, config):
-            await until(lambda: marked(two, plural))
-        backup = two.original(plural, "x")
-        assert backup
-        two.virtual.delete(plural, "shop/x")
-        two.host.delete(plural, host_path("x"))
-        two.virtual.put(merged(backup, {"metadata": {"uid": None, "resourceVersion": None}}))
-        async with running(two, config):
-            await until(lambda: marked(two, plural))
-
-    play(scenario)
+async def test_object_restored_from_a_backup_is_not_taken_for_a_deleted_one() -> None:
+    two, config, plural = started("configmaps", "propagate")
+    async with running(two, config):
+        await until(lambda: marked(two, plural))
+    backup = two.original(plural, "x")
+    assert backup
+    two.virtual.delete(plural, "shop/x")
+    two.host.delete(plural, host_path("x"))
+    two.virtual.put(merged(backup, {"metadata": {"uid": None, "resourceVersion": None}}))
+    async with running(two, config):
+        await until(lambda: marked(two, plural))
 
 
-def test_host_that_comes_back_empty_costs_no_originals() -> None:
+async def test_host_that_comes_back_empty_costs_no_originals() -> None:
     """The deletion breaker holds what a list shows to be missing, until a person confirms it."""
+    two, config, plural = started("configmaps", "propagate")
+    for number in range(120):
+        two.virtual.put(configmap(f"y{number}"))
 
-    async def scenario() -> None:
-        two, config, plural = started("configmaps", "propagate")
-        for number in range(120):
-            two.virtual.put(configmap(f"y{number}"))
+    def noted() -> int:
+        return sum(COPIED in annotations_of(one) for one in two.virtual.objects(plural, "shop"))
 
-        def noted() -> int:
-            return sum(COPIED in annotations_of(one) for one in two.virtual.objects(plural, "shop"))
-
-        async with running(two, config) as daemon:
-            await until(lambda: noted() == 121)
-            await daemon.settled()
-        for copy in two.host.objects(plural, HOME):
-            two.host.delete(plural, f"{HOME}/{copy['metadata']['name']}")
-        async with running(two, config):
-            await asyncio.sleep(700)
-            assert noted() == 121
-
-    play(scenario)
+    async with running(two, config) as daemon:
+        await until(lambda: noted() == 121)
+        await daemon.settled()
+    for copy in two.host.objects(plural, HOME):
+        two.host.delete(plural, f"{HOME}/{copy['metadata']['name']}")
+    async with running(two, config):
+        await asyncio.sleep(700)
+        assert noted() == 121

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from clusters_scene import World, clusters_named, states
-from harness import play, until
+from harness import until
 from noise import noise
 from odd_objects import JUNK, OldServer, paths, replaced
 
@@ -127,22 +127,19 @@ def troubles(process: Process) -> list[str]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_other_tenants_are_served_as_if_there_was_no_attack(world: World, attack: str) -> None:
-    async def scenario() -> None:
-        async with world.served(*clusters_named(*OTHERS, HOSTILE, every={"maxMegabytes": MEGABYTES})) as (process, _):
-            await until(lambda: all(map(world.has_copy, world.servers)))
-            await asyncio.sleep(5)
-            hostile = world.servers[HOSTILE]
-            before, on_host, own = begun(world), lists(world.host), lists(hostile)
-            assert isinstance(hostile, OldServer)
-            ATTACKS[attack](hostile, world.host)
-            assert max(await latencies(world)) < LONGEST
-            assert begun(world) == before
-            assert lists(world.host) - on_host <= lists(hostile) - own, "the copies of others were listed again"
-            assert troubles(process) == []
-            assert (HOSTILE in process.unserved.clusters) == (attack == "multiply"), process.unserved.clusters
-            assert {name: state for name, state in states(process).items() if name != HOSTILE} == dict.fromkeys(
-                OTHERS, "served"
-            )
-
-    play(scenario)
+async def test_other_tenants_are_served_as_if_there_was_no_attack(world: World, attack: str) -> None:
+    async with world.served(*clusters_named(*OTHERS, HOSTILE, every={"maxMegabytes": MEGABYTES})) as (process, _):
+        await until(lambda: all(map(world.has_copy, world.servers)))
+        await asyncio.sleep(5)
+        hostile = world.servers[HOSTILE]
+        before, on_host, own = begun(world), lists(world.host), lists(hostile)
+        assert isinstance(hostile, OldServer)
+        ATTACKS[attack](hostile, world.host)
+        assert max(await latencies(world)) < LONGEST
+        assert begun(world) == before
+        assert lists(world.host) - on_host <= lists(hostile) - own, "the copies of others were listed again"
+        assert troubles(process) == []
+        assert (HOSTILE in process.unserved.clusters) == (attack == "multiply"), process.unserved.clusters
+        assert {name: state for name, state in states(process).items() if name != HOSTILE} == dict.fromkeys(
+            OTHERS, "served"
+        )

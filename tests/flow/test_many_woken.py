@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness import NAMESPACE, Two, built_in, host_path, namespace, play, until
+from harness import NAMESPACE, Two, built_in, host_path, namespace, until
 
 from syncer.api import Context, Json, Obj, Resource, Side, labels_of, selectors
 from syncer.engine.reconcile.controller import Reads
@@ -18,7 +18,7 @@ SLICES = "endpointslices.discovery.k8s.io"
 ADDRESS = "10.9.0.7"
 
 
-def test_changed_policy_is_compared_once_for_pods_with_equal_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changed_policy_is_compared_once_for_pods_with_equal_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     selected = {"matchLabels": {"app": "once"}}
     compared: list[Json] = []
     matches = selectors.matches
@@ -29,29 +29,25 @@ def test_changed_policy_is_compared_once_for_pods_with_equal_labels(monkeypatch:
         return matches(selector, labels)
 
     names = [f"web-{number}" for number in range(50)]
+    two = Two()
+    for name in names:
+        two.virtual.put(pod(name, metadata={"labels": {"app": "once", "pod-name": name}}))
 
-    async def scenario() -> None:
-        two = Two()
-        for name in names:
-            two.virtual.put(pod(name, metadata={"labels": {"app": "once", "pod-name": name}}))
+    def is_isolated(name: str) -> bool:
+        return ISOLATED in labels_of(two.copy("pods", name) or {"metadata": {}})
 
-        def is_isolated(name: str) -> bool:
-            return ISOLATED in labels_of(two.copy("pods", name) or {"metadata": {}})
-
-        options = {"networkPolicies": {"enabled": True}}
-        async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=options) as daemon:
-            await until(lambda: all(two.copy("pods", name) for name in names))
-            monkeypatch.setattr(selectors, "matches", count)
-            spec = {"podSelector": selected, "policyTypes": ["Ingress"]}
-            two.virtual.put(build(NETWORK_POLICIES, "walls", namespace=NAMESPACE, spec=spec))
-            await until(lambda: all(map(is_isolated, names)))
-            await daemon.settled()
-        assert len(compared) <= 1
-
-    play(scenario)
+    options = {"networkPolicies": {"enabled": True}}
+    async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=options) as daemon:
+        await until(lambda: all(two.copy("pods", name) for name in names))
+        monkeypatch.setattr(selectors, "matches", count)
+        spec = {"podSelector": selected, "policyTypes": ["Ingress"]}
+        two.virtual.put(build(NETWORK_POLICIES, "walls", namespace=NAMESPACE, spec=spec))
+        await until(lambda: all(map(is_isolated, names)))
+        await daemon.settled()
+    assert len(compared) <= 1
 
 
-def test_address_that_many_slices_have_is_looked_up_once_in_each_and_in_its_copy(
+async def test_address_that_many_slices_have_is_looked_up_once_in_each_and_in_its_copy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others = [f"192.0.2.{number}" for number in range(20)]
@@ -70,31 +66,26 @@ def test_address_that_many_slices_have_is_looked_up_once_in_each_and_in_its_copy
         decided.append(virtual)
         return translate(syncer, ctx, virtual)
 
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(namespace(NAMESPACE))
-        two.virtual.put(service("db", spec={"selector": None}))
-        two.virtual.put(pod("db"))
-        for name in names:
-            two.virtual.put(endpointslice(name, ADDRESS, *others, service="db"))
+    two = Two()
+    two.virtual.put(namespace(NAMESPACE))
+    two.virtual.put(service("db", spec={"selector": None}))
+    two.virtual.put(pod("db"))
+    for name in names:
+        two.virtual.put(endpointslice(name, ADDRESS, *others, service="db"))
 
-        def has_address(name: str) -> bool:
-            endpoints = (two.copy(SLICES, name) or {"endpoints": []})["endpoints"]
-            return [ADDRESS] in [endpoint["addresses"] for endpoint in endpoints]
+    def has_address(name: str) -> bool:
+        endpoints = (two.copy(SLICES, name) or {"endpoints": []})["endpoints"]
+        return [ADDRESS] in [endpoint["addresses"] for endpoint in endpoints]
 
-        options = {"endpointSlices": {"allowAddresses": ["192.0.2.0/24"]}}
-        async with two.daemon(
-            built_in("pods", "serviceaccounts", "services", "endpointslices"), options=options
-        ) as daemon:
-            await until(lambda: two.copy("pods", "db") and all(two.copy(SLICES, name) for name in names))
-            await daemon.settled()
-            monkeypatch.setattr(Reads, "indexed", count)
-            monkeypatch.setattr(EndpointSliceSyncer, "translate", decide)
-            status = {"phase": "Running", "podIP": ADDRESS, "podIPs": [{"ip": ADDRESS}]}
-            two.host.put(merged(two.host.get("pods", host_path("db")) or {}, {"status": status}))
-            await until(lambda: all(map(has_address, names)))
-            await daemon.settled()
-        assert len(decided) >= len(names)
-        assert len(looked_up) <= len(decided) * 2 * (1 + len(others))
-
-    play(scenario)
+    options = {"endpointSlices": {"allowAddresses": ["192.0.2.0/24"]}}
+    async with two.daemon(built_in("pods", "serviceaccounts", "services", "endpointslices"), options=options) as daemon:
+        await until(lambda: two.copy("pods", "db") and all(two.copy(SLICES, name) for name in names))
+        await daemon.settled()
+        monkeypatch.setattr(Reads, "indexed", count)
+        monkeypatch.setattr(EndpointSliceSyncer, "translate", decide)
+        status = {"phase": "Running", "podIP": ADDRESS, "podIPs": [{"ip": ADDRESS}]}
+        two.host.put(merged(two.host.get("pods", host_path("db")) or {}, {"status": status}))
+        await until(lambda: all(map(has_address, names)))
+        await daemon.settled()
+    assert len(decided) >= len(names)
+    assert len(looked_up) <= len(decided) * 2 * (1 + len(others))

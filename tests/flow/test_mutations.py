@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, play, writes
+from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, writes
 from mutations import KINDS, MUTATIONS, Operation, in_step
 from sampled import config_model
 
@@ -70,38 +70,34 @@ async def mutated(two: Two, kind: Operation, side: str, daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(("kind", "side"), ROWS)
-def test_mutation_is_repaired_by_one_scan_and_the_next_finds_nothing(two: Two, kind: Operation, side: str) -> None:
-    async def scenario() -> None:
-        kind.before(two)
-        async with patrolled(two, kind, "repair") as daemon:
-            await in_step(two, kind, daemon)
-            await mutated(two, kind, side, daemon)
-            first = await scanned(daemon, kind)
-            assert first.problem == ""
-            assert findings_of(kind, first, side) == expected(kind, side)
-            second = await scanned(daemon, kind)
-            assert findings_of(kind, second, side) == {}
-            assert second.corrected == []
-
-    play(scenario)
+async def test_mutation_is_repaired_by_one_scan_and_the_next_finds_nothing(
+    two: Two, kind: Operation, side: str
+) -> None:
+    kind.before(two)
+    async with patrolled(two, kind, "repair") as daemon:
+        await in_step(two, kind, daemon)
+        await mutated(two, kind, side, daemon)
+        first = await scanned(daemon, kind)
+        assert first.problem == ""
+        assert findings_of(kind, first, side) == expected(kind, side)
+        second = await scanned(daemon, kind)
+        assert findings_of(kind, second, side) == {}
+        assert second.corrected == []
 
 
 @pytest.mark.parametrize(("kind", "side"), ROWS)
-def test_drift_is_only_reported_by_policy_at_each_scan(two: Two, kind: Operation, side: str) -> None:
-    async def scenario() -> None:
-        kind.before(two)
-        async with patrolled(two, kind, "report") as daemon:
-            await in_step(two, kind, daemon)
-            await mutated(two, kind, side, daemon)
-            since = len(two.host.requests), len(two.virtual.requests)
-            for _ in range(2):
-                scan = await scanned(daemon, kind)
-                assert scan.problem == ""
-                assert findings_of(kind, scan, side) == expected(kind, side, "reported")
-            assert writes(two.host, since[0]) == []
-            assert writes(two.virtual, since[1]) == []
-
-    play(scenario)
+async def test_drift_is_only_reported_by_policy_at_each_scan(two: Two, kind: Operation, side: str) -> None:
+    kind.before(two)
+    async with patrolled(two, kind, "report") as daemon:
+        await in_step(two, kind, daemon)
+        await mutated(two, kind, side, daemon)
+        since = len(two.host.requests), len(two.virtual.requests)
+        for _ in range(2):
+            scan = await scanned(daemon, kind)
+            assert scan.problem == ""
+            assert findings_of(kind, scan, side) == expected(kind, side, "reported")
+        assert writes(two.host, since[0]) == []
+        assert writes(two.virtual, since[1]) == []
 
 
 def test_matrix_has_every_kind_with_every_mutation_on_both_sides() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from harness import HOME, NAMESPACE, Two, play, until, writes
+from harness import HOME, NAMESPACE, Two, until, writes
 from small_syncers import Maps, copies
 
 from kube_envtest import Rule
@@ -89,23 +89,20 @@ class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
         return super().sync_down(ctx, virtual)
 
 
-def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: Two) -> None:
-    async def scenario() -> None:
-        Ordered.calls.clear()
-        Ordered.two = two
-        two.virtual.put(configmap("x"))
-        for name in ("a", "b"):
-            two.virtual.put(secret_for(name, "x"))
-        two.virtual.faults.add(Rule(verb="list", resource="secrets", latency=5))
-        async with two.daemon([Ordered]) as daemon:
-            await daemon.settled()
-            first = [line for index, line in enumerate(Ordered.calls) if line not in Ordered.calls[:index]]
-            # the controller runs as soon as this process leads, and does not wait for what the syncer reads
-            first.remove("register")
-            assert first == ["init, with 0 watches", "index", "watch", "asked, with 2 of 2 secrets"]
-            assert Ordered.calls.count("init, with 0 watches") == 1
-
-    play(scenario)
+async def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: Two) -> None:
+    Ordered.calls.clear()
+    Ordered.two = two
+    two.virtual.put(configmap("x"))
+    for name in ("a", "b"):
+        two.virtual.put(secret_for(name, "x"))
+    two.virtual.faults.add(Rule(verb="list", resource="secrets", latency=5))
+    async with two.daemon([Ordered]) as daemon:
+        await daemon.settled()
+        first = [line for index, line in enumerate(Ordered.calls) if line not in Ordered.calls[:index]]
+        # the controller runs as soon as this process leads, and does not wait for what the syncer reads
+        first.remove("register")
+        assert first == ["init, with 0 watches", "index", "watch", "asked, with 2 of 2 secrets"]
+        assert Ordered.calls.count("init, with 0 watches") == 1
 
 
 # -- indexes and watches ---------------------------------------------------------------------------
@@ -134,43 +131,37 @@ def count(two: Two, name: str) -> str:
     return str(copy["data"]["secrets"]) if copy else ""
 
 
-def test_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to_name_a_key(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        two.virtual.put(configmap("y"))
-        async with two.daemon([Counts]) as daemon:
-            await until(lambda: count(two, "x") == "0")
-            made = two.virtual.put(secret_for("a", "x"))
-            assert await until(lambda: count(two, "x") == "1") < 1
-            moved = two.virtual.put(merged(made, {"metadata": {"labels": {"for": "y"}}}))
-            assert await until(lambda: (count(two, "x"), count(two, "y")) == ("0", "1")) < 1
-            await daemon.settled()
-            Counts.asked.clear()
-            two.virtual.put(merged(moved, {"metadata": {"annotations": {"note": "no news"}}}))
-            await daemon.settled()
-            assert Counts.asked == [], "it names what it named before"
-            two.virtual.delete("secrets", f"{NAMESPACE}/a")
-            assert await until(lambda: count(two, "y") == "0") < 1
-
-    play(scenario)
+async def test_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to_name_a_key(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    two.virtual.put(configmap("y"))
+    async with two.daemon([Counts]) as daemon:
+        await until(lambda: count(two, "x") == "0")
+        made = two.virtual.put(secret_for("a", "x"))
+        assert await until(lambda: count(two, "x") == "1") < 1
+        moved = two.virtual.put(merged(made, {"metadata": {"labels": {"for": "y"}}}))
+        assert await until(lambda: (count(two, "x"), count(two, "y")) == ("0", "1")) < 1
+        await daemon.settled()
+        Counts.asked.clear()
+        two.virtual.put(merged(moved, {"metadata": {"annotations": {"note": "no news"}}}))
+        await daemon.settled()
+        assert Counts.asked == [], "it names what it named before"
+        two.virtual.delete("secrets", f"{NAMESPACE}/a")
+        assert await until(lambda: count(two, "y") == "0") < 1
 
 
-def test_watch_of_changes_wakes_at_any_change_of_an_object_that_names_a_key(
+async def test_watch_of_changes_wakes_at_any_change_of_an_object_that_names_a_key(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(Counts, "when", "change")
-        two.virtual.put(configmap("x"))
-        async with two.daemon([Counts]) as daemon:
-            made = two.virtual.put(secret_for("a", "x"))
-            await until(lambda: count(two, "x") == "1")
-            await daemon.settled()
-            Counts.asked.clear()
-            two.virtual.put(merged(made, {"metadata": {"annotations": {"note": "news"}}}))
-            await daemon.settled()
-            assert Counts.asked[:1] == ["x"]
-
-    play(scenario)
+    monkeypatch.setattr(Counts, "when", "change")
+    two.virtual.put(configmap("x"))
+    async with two.daemon([Counts]) as daemon:
+        made = two.virtual.put(secret_for("a", "x"))
+        await until(lambda: count(two, "x") == "1")
+        await daemon.settled()
+        Counts.asked.clear()
+        two.virtual.put(merged(made, {"metadata": {"annotations": {"note": "news"}}}))
+        await daemon.settled()
+        assert Counts.asked[:1] == ["x"]
 
 
 # -- around a request ------------------------------------------------------------------------------
@@ -202,40 +193,34 @@ class Around(Maps, AroundReconcile):
         return super().sync_down(ctx, virtual)
 
 
-def test_reconcile_end_is_called_whatever_happens(two: Two) -> None:
-    async def scenario() -> None:
-        Around.ended.clear()
-        for color in ("blue", "black", "cracked", "none"):
-            two.virtual.put(configmap(color, {"color": color}))
-        two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
-        async with two.daemon([Around]) as daemon:
-            await daemon.settled()
-            assert Around.open == []
-            assert {
-                ("blue", "NoneType"),
-                ("black", "Refused"),
-                ("cracked", "ZeroDivisionError"),
-                ("none", "NoneType"),
-                ("sleeper", "NoneType"),
-            } <= set(Around.ended)
-            assert "blue" in copies(two)
-
-    play(scenario)
+async def test_reconcile_end_is_called_whatever_happens(two: Two) -> None:
+    Around.ended.clear()
+    for color in ("blue", "black", "cracked", "none"):
+        two.virtual.put(configmap(color, {"color": color}))
+    two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
+    async with two.daemon([Around]) as daemon:
+        await daemon.settled()
+        assert Around.open == []
+        assert {
+            ("blue", "NoneType"),
+            ("black", "Refused"),
+            ("cracked", "ZeroDivisionError"),
+            ("none", "NoneType"),
+            ("sleeper", "NoneType"),
+        } <= set(Around.ended)
+        assert "blue" in copies(two)
 
 
-def test_request_skipped_at_its_start_is_decided_again_after_a_change(two: Two) -> None:
-    async def scenario() -> None:
-        sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
-        async with two.daemon([Around]) as daemon:
-            await daemon.settled()
-            status = daemon.process.statuses.of(_request(daemon.process.pairs["vc"].name, "sleeper"))
-            assert status
-            assert (status.state, status.reason) == (RequestState.SKIPPED, "it is asleep")
-            assert "sleeper" not in copies(two)
-            two.virtual.put(merged(sleeper, {"metadata": {"annotations": {"asleep": None}}}))
-            assert await until(lambda: "sleeper" in copies(two)) < 1
-
-    play(scenario)
+async def test_request_skipped_at_its_start_is_decided_again_after_a_change(two: Two) -> None:
+    sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
+    async with two.daemon([Around]) as daemon:
+        await daemon.settled()
+        status = daemon.process.statuses.of(_request(daemon.process.pairs["vc"].name, "sleeper"))
+        assert status
+        assert (status.state, status.reason) == (RequestState.SKIPPED, "it is asleep")
+        assert "sleeper" not in copies(two)
+        two.virtual.put(merged(sleeper, {"metadata": {"annotations": {"asleep": None}}}))
+        assert await until(lambda: "sleeper" in copies(two)) < 1
 
 
 def _request(cluster: str, name: str) -> Any:
@@ -256,41 +241,35 @@ ALONE: Obj = {"metadata": {"labels": {"alone": "1"}}}
 
 
 @pytest.mark.parametrize("side", ["virtual", "host"])
-def test_excluded_object_is_neither_created_nor_changed_nor_deleted(two: Two, side: str) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("never", **ALONE))
-        shown = two.virtual.put(configmap("shown"))
-        async with two.daemon([Leaves]) as daemon:
+async def test_excluded_object_is_neither_created_nor_changed_nor_deleted(two: Two, side: str) -> None:
+    two.virtual.put(configmap("never", **ALONE))
+    shown = two.virtual.put(configmap("shown"))
+    async with two.daemon([Leaves]) as daemon:
+        await daemon.settled()
+        assert copies(two) >= {"shown"}
+        assert "never" not in copies(two)
+        if side == "virtual":
+            shown = two.virtual.put(merged(shown, ALONE))
+        else:
+            two.host.put(merged(two.copy("configmaps", "shown") or {}, ALONE))
+        await daemon.settled()
+        before = two.copy("configmaps", "shown")
+        since = len(two.host.requests)
+        shown = two.virtual.put(merged(shown, {"data": {"color": "red"}}))
+        await daemon.settled()
+        if side == "host":
+            two.virtual.delete("configmaps", f"{NAMESPACE}/shown")
             await daemon.settled()
-            assert copies(two) >= {"shown"}
-            assert "never" not in copies(two)
-            if side == "virtual":
-                shown = two.virtual.put(merged(shown, ALONE))
-            else:
-                two.host.put(merged(two.copy("configmaps", "shown") or {}, ALONE))
-            await daemon.settled()
-            before = two.copy("configmaps", "shown")
-            since = len(two.host.requests)
-            shown = two.virtual.put(merged(shown, {"data": {"color": "red"}}))
-            await daemon.settled()
-            if side == "host":
-                two.virtual.delete("configmaps", f"{NAMESPACE}/shown")
-                await daemon.settled()
-            assert two.copy("configmaps", "shown") == before
-            assert writes(two.host, since) == []
-
-    play(scenario)
+        assert two.copy("configmaps", "shown") == before
+        assert writes(two.host, since) == []
 
 
-def test_object_that_is_no_longer_excluded_is_synced(two: Two) -> None:
-    async def scenario() -> None:
-        original = two.virtual.put(configmap("x", **ALONE))
-        async with two.daemon([Leaves]) as daemon:
-            await daemon.settled()
-            two.virtual.put(merged(original, {"metadata": {"labels": {"alone": None}}}))
-            assert await until(lambda: "x" in copies(two)) < 1
-
-    play(scenario)
+async def test_object_that_is_no_longer_excluded_is_synced(two: Two) -> None:
+    original = two.virtual.put(configmap("x", **ALONE))
+    async with two.daemon([Leaves]) as daemon:
+        await daemon.settled()
+        two.virtual.put(merged(original, {"metadata": {"labels": {"alone": None}}}))
+        assert await until(lambda: "x" in copies(two)) < 1
 
 
 # -- a controller of its own -----------------------------------------------------------------------
@@ -324,30 +303,24 @@ class Controls(Maps, OwnController, AroundReconcile):
         return name
 
 
-def test_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two: Two) -> None:
-    async def scenario() -> None:
-        Controls.running.clear()
-        async with two.candidate([Controls], "ann"), two.candidate([Controls], "bob"):
-            await until(lambda: two.leader() and Controls.running)
-            old = two.leader()
-            new = {"ann": "bob", "bob": "ann"}[old]
-            assert list(Controls.running.values()) == [1], "the other one stands by"
-            two.host.faults.add(Rule(user=old, reset="before"))
-            await until(lambda: two.leader() == new)
-            await until(lambda: list(Controls.running.values()) == [0, 1])
-            two.host.faults.clear()
-            await asyncio.sleep(60)
-            assert list(Controls.running.values()) == [0, 1], "who lost the lead begins nothing again"
-        assert list(Controls.running.values()) == [0, 0]
-
-    play(scenario)
+async def test_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two: Two) -> None:
+    Controls.running.clear()
+    async with two.candidate([Controls], "ann"), two.candidate([Controls], "bob"):
+        await until(lambda: two.leader() and Controls.running)
+        old = two.leader()
+        new = {"ann": "bob", "bob": "ann"}[old]
+        assert list(Controls.running.values()) == [1], "the other one stands by"
+        two.host.faults.add(Rule(user=old, reset="before"))
+        await until(lambda: two.leader() == new)
+        await until(lambda: list(Controls.running.values()) == [0, 1])
+        two.host.faults.clear()
+        await asyncio.sleep(60)
+        assert list(Controls.running.values()) == [0, 1], "who lost the lead begins nothing again"
+    assert list(Controls.running.values()) == [0, 0]
 
 
-def test_own_controller_can_requeue_a_key(two: Two) -> None:
-    async def scenario() -> None:
-        Controls.running.clear()
-        Controls.asked.clear()
-        async with two.daemon([Controls]):
-            assert await until(lambda: Key(NAMESPACE, "asked-for") in Controls.asked) < 1
-
-    play(scenario)
+async def test_own_controller_can_requeue_a_key(two: Two) -> None:
+    Controls.running.clear()
+    Controls.asked.clear()
+    async with two.daemon([Controls]):
+        assert await until(lambda: Key(NAMESPACE, "asked-for") in Controls.asked) < 1

@@ -51,83 +51,62 @@ async def pages(daemon: Daemon, question: str, **given: str) -> list[list[dict[s
             return found
 
 
-def test_each_question_of_the_page_has_a_handler() -> None:
-    async def scenario() -> None:
-        async with settled(Two().daemon(built_in("configmaps"))) as daemon:
-            for question in QUESTIONS:
-                given = {"kind": "configmaps", "key": "shop/x"} if question.endswith("explain") else {}
-                await answer(daemon, question.removeprefix("/api/"), **given)
-
-    play(scenario)
+async def test_each_question_of_the_page_has_a_handler() -> None:
+    async with settled(Two().daemon(built_in("configmaps"))) as daemon:
+        for question in QUESTIONS:
+            given = {"kind": "configmaps", "key": "shop/x"} if question.endswith("explain") else {}
+            await answer(daemon, question.removeprefix("/api/"), **given)
 
 
-def test_search_answers_as_the_command() -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(configmap("x"))
-        async with settled(two.daemon(built_in("configmaps"))) as daemon:
-            for key in (f"{NAMESPACE}/x", host_path("x"), f"{NAMESPACE}/nothing"):
-                given = {"cluster": CLUSTER, "kind": "configmap", "key": key}
-                status, found = await control_of(daemon).answer("GET", "/explain", given)
-                assert (int(status), await answer(daemon, "explain", **given)) == (200, found)
-
-    play(scenario)
+async def test_search_answers_as_the_command(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    async with settled(two.daemon(built_in("configmaps"))) as daemon:
+        for key in (f"{NAMESPACE}/x", host_path("x"), f"{NAMESPACE}/nothing"):
+            given = {"cluster": CLUSTER, "kind": "configmap", "key": key}
+            status, found = await control_of(daemon).answer("GET", "/explain", given)
+            assert (int(status), await answer(daemon, "explain", **given)) == (200, found)
 
 
-def test_page_shows_all_that_an_explanation_has() -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(configmap("x"))
-        async with settled(two.daemon(built_in("configmaps"))) as daemon:
-            [found] = await answer(daemon, "explain", kind="configmap", key=f"{NAMESPACE}/x")
-            script = page_html()
-            assert [name for name in found if f"one.{name}" not in script] == []
-
-    play(scenario)
+async def test_page_shows_all_that_an_explanation_has(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    async with settled(two.daemon(built_in("configmaps"))) as daemon:
+        [found] = await answer(daemon, "explain", kind="configmap", key=f"{NAMESPACE}/x")
+        script = page_html()
+        assert [name for name in found if f"one.{name}" not in script] == []
 
 
-def test_kinds_have_the_counts_of_the_command() -> None:
-    async def scenario() -> None:
-        two = Two()
-        many(two, 3)
-        two.host.put(configmap(host_path("c0").partition("/")[2], namespace="vc-ns"))
-        async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
-            _, status = await control_of(daemon).answer("GET", "/status", {})
-            kinds = await answer(daemon, "kinds", cluster=CLUSTER)
-            assert [{name: row[name] for name in each} for each, row in zip(kinds, status, strict=True)] == kinds
-            [maps] = [each for each in kinds if each["syncer"] == "configmaps"]
-            assert (maps["parked"], maps["state"]) == (1, "ready")
-            [parked] = (await answer(daemon, "list", states="parked"))["items"]
-            assert (parked["code"], parked["key"]) == ("NameCollision", f"{NAMESPACE}/c0")
-
-    play(scenario)
+async def test_kinds_have_the_counts_of_the_command(two: Two) -> None:
+    many(two, 3)
+    two.host.put(configmap(host_path("c0").partition("/")[2], namespace="vc-ns"))
+    async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
+        _, status = await control_of(daemon).answer("GET", "/status", {})
+        kinds = await answer(daemon, "kinds", cluster=CLUSTER)
+        assert [{name: row[name] for name in each} for each, row in zip(kinds, status, strict=True)] == kinds
+        [maps] = [each for each in kinds if each["syncer"] == "configmaps"]
+        assert (maps["parked"], maps["state"]) == (1, "ready")
+        [parked] = (await answer(daemon, "list", states="parked"))["items"]
+        assert (parked["code"], parked["key"]) == ("NameCollision", f"{NAMESPACE}/c0")
 
 
-def test_virtual_clusters_come_in_pages() -> None:
-    async def scenario() -> None:
-        async with settled(Two().daemon(built_in("configmaps"))) as daemon:
-            process = daemon.process
-            for number in range(7):
-                process.unserved.failed(f"absent-{number}", Condition("it is away", "away"))
-            _, whole = await control_of(daemon).answer("GET", "/clusters", {})
-            found = await pages(daemon, "clusters", limit="3")
-            assert [len(each) for each in found] == [3, 3, 2]
-            names = [each["cluster"] for each in itertools.chain(*found)]
-            assert names == [each["cluster"] for each in whole] == sorted(names)
-
-    play(scenario)
+async def test_virtual_clusters_come_in_pages() -> None:
+    async with settled(Two().daemon(built_in("configmaps"))) as daemon:
+        process = daemon.process
+        for number in range(7):
+            process.unserved.failed(f"absent-{number}", Condition("it is away", "away"))
+        _, whole = await control_of(daemon).answer("GET", "/clusters", {})
+        found = await pages(daemon, "clusters", limit="3")
+        assert [len(each) for each in found] == [3, 3, 2]
+        names = [each["cluster"] for each in itertools.chain(*found)]
+        assert names == [each["cluster"] for each in whole] == sorted(names)
 
 
-def test_question_about_one_of_several_virtual_clusters_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with settled(Two().daemon(built_in("configmaps"))) as daemon:
-            pair = daemon.process.pairs[CLUSTER]
-            chosen = control_api.CommandSelection([pair, pair], frozenset())
-            monkeypatch.setattr(page_handlers, "selection", lambda process, cluster: chosen)
-            status, found = await control_of(daemon).answer("GET", "/page/kinds", {})
-            assert (status, found) == (409, {"error": "this daemon leads 2 virtual clusters: name one"})
-
-    play(scenario)
+async def test_question_about_one_of_several_virtual_clusters_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with settled(Two().daemon(built_in("configmaps"))) as daemon:
+        pair = daemon.process.pairs[CLUSTER]
+        chosen = control_api.CommandSelection([pair, pair], frozenset())
+        monkeypatch.setattr(page_handlers, "selection", lambda process, cluster: chosen)
+        status, found = await control_of(daemon).answer("GET", "/page/kinds", {})
+        assert (status, found) == (409, {"error": "this daemon leads 2 virtual clusters: name one"})
 
 
 @pytest.mark.parametrize(
@@ -141,50 +120,39 @@ def test_question_about_one_of_several_virtual_clusters_needs_its_name(monkeypat
         ("list", {"states": "odd"}, "there is no state 'odd'"),
     ],
 )
-def test_bad_question_is_refused(question: str, given: dict[str, str], error: str) -> None:
-    async def scenario() -> None:
-        async with settled(Two().daemon(built_in("configmaps"))) as daemon:
-            status, found = await control_of(daemon).answer("GET", QUESTIONS[f"/api/{question}"], given)
-            assert int(status) == 409
-            assert found["error"].startswith(error)
-
-    play(scenario)
+async def test_bad_question_is_refused(question: str, given: dict[str, str], error: str) -> None:
+    async with settled(Two().daemon(built_in("configmaps"))) as daemon:
+        status, found = await control_of(daemon).answer("GET", QUESTIONS[f"/api/{question}"], given)
+        assert int(status) == 409
+        assert found["error"].startswith(error)
 
 
-def test_page_of_a_list_is_as_small_as_asked_and_never_larger_than_the_limit() -> None:
-    async def scenario() -> None:
-        two = Two()
-        many(two, 12)
-        async with settled(two.daemon(built_in("configmaps"))) as daemon:
-            found = await pages(daemon, "list", states="in_step", limit="5")
-            assert {len(each) for each in found[:-1]} == {5}
-            names = [each["key"] for each in itertools.chain(*found)]
-            assert len({*names} & {f"{NAMESPACE}/c{number}" for number in range(12)}) == 12
-            assert listing.limit_of({"limit": "99999999"}) == listing.PAGE
-
-    play(scenario)
+async def test_page_of_a_list_is_as_small_as_asked_and_never_larger_than_the_limit(two: Two) -> None:
+    many(two, 12)
+    async with settled(two.daemon(built_in("configmaps"))) as daemon:
+        found = await pages(daemon, "list", states="in_step", limit="5")
+        assert {len(each) for each in found[:-1]} == {5}
+        names = [each["key"] for each in itertools.chain(*found)]
+        assert len({*names} & {f"{NAMESPACE}/c{number}" for number in range(12)}) == 12
+        assert listing.limit_of({"limit": "99999999"}) == listing.PAGE
 
 
-def test_drift_names_the_fields_and_who_wrote_them_and_no_value() -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(configmap("x", {"color": "blue"}))
-        two.virtual.put(configmap("y", {"color": "blue"}))
-        async with in_step(two, drift={"field": "report"}) as daemon:
-            for name in ("x", "y"):
-                namespace, _, copy = host_path(name).partition("/")
-                await edit_by(two.host, f"/api/v1/namespaces/{namespace}/configmaps/{copy}", {"data": RED})
-            await scanned(daemon)
-            [[first], [second]] = await pages(daemon, "drift", limit="1")
-            assert [each["of"] for each in (first, second)] == [f"{NAMESPACE}/x", f"{NAMESPACE}/y"]
-            assert (first["class"], first["outcome"]) == ("field", "reported")
-            [field] = first["fields"]
-            assert (field["path"], bool(field["at"])) == ("data.color", True)
-            assert field["changedBy"] == "kubectl-edit"
-            assert "red" not in json.dumps([first, second])
-            assert "blue" not in json.dumps([first, second])
-
-    play(scenario)
+async def test_drift_names_the_fields_and_who_wrote_them_and_no_value(two: Two) -> None:
+    two.virtual.put(configmap("x", {"color": "blue"}))
+    two.virtual.put(configmap("y", {"color": "blue"}))
+    async with in_step(two, drift={"field": "report"}) as daemon:
+        for name in ("x", "y"):
+            namespace, _, copy = host_path(name).partition("/")
+            await edit_by(two.host, f"/api/v1/namespaces/{namespace}/configmaps/{copy}", {"data": RED})
+        await scanned(daemon)
+        [[first], [second]] = await pages(daemon, "drift", limit="1")
+        assert [each["of"] for each in (first, second)] == [f"{NAMESPACE}/x", f"{NAMESPACE}/y"]
+        assert (first["class"], first["outcome"]) == ("field", "reported")
+        [field] = first["fields"]
+        assert (field["path"], bool(field["at"])) == ("data.color", True)
+        assert field["changedBy"] == "kubectl-edit"
+        assert "red" not in json.dumps([first, second])
+        assert "blue" not in json.dumps([first, second])
 
 
 # -- what a step does ------------------------------------------------------------------------------
@@ -235,21 +203,16 @@ def test_no_step_of_a_list_looks_at_more_than_some_objects(monkeypatch: pytest.M
     assert max(shown) <= 5
 
 
-def test_list_of_what_waits_looks_at_no_object_in_step() -> None:
+async def test_list_of_what_waits_looks_at_no_object_in_step(two: Two) -> None:
     """There may be 100,000 of them, and a page asks every minute."""
-
-    async def scenario() -> None:
-        two = Two()
-        many(two, 30)
-        async with settled(two.daemon(built_in("configmaps"))) as daemon:
-            process = daemon.process
-            controller = process.pairs[CLUSTER].controllers["configmaps"]
-            process.queue.pause(CLUSTER, "so that no worker takes it")
-            process.queue.add(controller.request(Key(NAMESPACE, "c7")))
-            wanted = listing.ObjectFilter(("pending", "parked"))
-            looks = [each for each in listing._looks(process, controller, wanted) if each is not None]
-            assert [str(each.key) for each in looks] == [f"{NAMESPACE}/c7"]
-            [found] = (await answer(daemon, "list", states="pending"))["items"]
-            assert (found["key"], found["code"]) == (f"{NAMESPACE}/c7", "Queued")
-
-    play(scenario)
+    many(two, 30)
+    async with settled(two.daemon(built_in("configmaps"))) as daemon:
+        process = daemon.process
+        controller = process.pairs[CLUSTER].controllers["configmaps"]
+        process.queue.pause(CLUSTER, "so that no worker takes it")
+        process.queue.add(controller.request(Key(NAMESPACE, "c7")))
+        wanted = listing.ObjectFilter(("pending", "parked"))
+        looks = [each for each in listing._looks(process, controller, wanted) if each is not None]
+        assert [str(each.key) for each in looks] == [f"{NAMESPACE}/c7"]
+        [found] = (await answer(daemon, "list", states="pending"))["items"]
+        assert (found["key"], found["code"]) == (f"{NAMESPACE}/c7", "Queued")

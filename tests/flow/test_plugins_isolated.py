@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
-from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until
+from harness import HOME, NAMESPACE, Daemon, Two, built_in, until
 from small_syncers import Imports, Maps, copies
 
 from syncer.api import (
@@ -134,115 +134,98 @@ AT_REQUESTS = ["sync_down", "host_key", "excluded", "reconcile_start", "reconcil
 
 
 @pytest.mark.parametrize("where", AT_REQUESTS)
-def test_request_that_raises_is_alone_with_it(
+async def test_request_that_raises_is_alone_with_it(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scenario() -> None:
-        async with two.daemon([Buggy, *SECRET]) as daemon:
-            if where in ("sync", "sync_up"):
-                two.virtual.put(configmap("bad"))
-                await until(lambda: "bad" in copies(two))
-            await daemon.settled()
-            monkeypatch.setattr(Buggy, "where", where)
-            if where == "sync_up":
-                two.virtual.delete("configmaps", f"{NAMESPACE}/bad")
-            else:
-                two.virtual.put(
-                    merged(two.original("configmaps", "bad") or configmap("bad"), {"data": {"color": "red"}})
-                )
-            await asyncio.sleep(300)
-            assert 6 <= errors(daemon) <= 30, "it is tried again, each time later"
-            status = daemon.status("bad", "maps")
-            assert status
-            assert (status.state, status.error) == (RequestState.PARKED, "Bug")
-            await others_go_on(two, daemon, "a")
-            assert capsys.readouterr().err.count("Traceback") == 1
+    async with two.daemon([Buggy, *SECRET]) as daemon:
+        if where in ("sync", "sync_up"):
+            two.virtual.put(configmap("bad"))
+            await until(lambda: "bad" in copies(two))
+        await daemon.settled()
+        monkeypatch.setattr(Buggy, "where", where)
+        if where == "sync_up":
+            two.virtual.delete("configmaps", f"{NAMESPACE}/bad")
+        else:
+            two.virtual.put(merged(two.original("configmaps", "bad") or configmap("bad"), {"data": {"color": "red"}}))
+        await asyncio.sleep(300)
+        assert 6 <= errors(daemon) <= 30, "it is tried again, each time later"
+        status = daemon.status("bad", "maps")
+        assert status
+        assert (status.state, status.error) == (RequestState.PARKED, "Bug")
+        await others_go_on(two, daemon, "a")
+        assert capsys.readouterr().err.count("Traceback") == 1
 
-            monkeypatch.setattr(Buggy, "where", "")
-            await until(lambda: daemon.status("bad", "maps") is None, within=400)
-            copy = two.copy("configmaps", "bad")
-            assert (copy["data"] if copy else None) == (None if where == "sync_up" else {"color": "red"})
-
-    play(scenario)
+        monkeypatch.setattr(Buggy, "where", "")
+        await until(lambda: daemon.status("bad", "maps") is None, within=400)
+        copy = two.copy("configmaps", "bad")
+        assert (copy["data"] if copy else None) == (None if where == "sync_up" else {"color": "red"})
 
 
 @pytest.mark.parametrize("where", ["sync_down", "host_key", "excluded", "reconcile_start", "index", "watch"])
-def test_object_that_makes_a_syncer_raise_at_the_start_stops_nothing_else(
+async def test_object_that_makes_a_syncer_raise_at_the_start_stops_nothing_else(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(Buggy, "where", where)
-        for name in ("bad", "good"):
-            two.virtual.put(configmap(name))
-            two.virtual.put(secret(name))
-        async with two.daemon([Buggy, *SECRET]) as daemon:
-            await daemon.settled()
-            assert Buggy.raised
-            assert copies(two, "secrets") == {"bad", "good"}
-            assert "good" in copies(two)
-            assert ("bad" in copies(two)) == (where in ("index", "watch"))
-            await others_go_on(two, daemon, "later")
-
-    play(scenario)
+    monkeypatch.setattr(Buggy, "where", where)
+    for name in ("bad", "good"):
+        two.virtual.put(configmap(name))
+        two.virtual.put(secret(name))
+    async with two.daemon([Buggy, *SECRET]) as daemon:
+        await daemon.settled()
+        assert Buggy.raised
+        assert copies(two, "secrets") == {"bad", "good"}
+        assert "good" in copies(two)
+        assert ("bad" in copies(two)) == (where in ("index", "watch"))
+        await others_go_on(two, daemon, "later")
 
 
-def test_traceback_of_a_bug_is_logged_once_for_many_objects(
+async def test_traceback_of_a_bug_is_logged_once_for_many_objects(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(Buggy, "where", "sync_down")
-        for number in range(10):
-            two.virtual.put(configmap(f"bad-{number}"))
-        async with two.daemon([Buggy]) as daemon:
-            await daemon.settled()
-            log = capsys.readouterr().err
-            assert log.count("Traceback") == 1
-            assert all(f"{NAMESPACE}/bad-{number}" in log for number in range(10)), "each is named all the same"
-            monkeypatch.setattr(Buggy, "where", "excluded")
-            two.virtual.put(configmap("bad-too"))
-            await until(lambda: daemon.status("bad-too", "maps"))
-            assert capsys.readouterr().err.count("Traceback") == 1, "another bug of it"
-
-    play(scenario)
+    monkeypatch.setattr(Buggy, "where", "sync_down")
+    for number in range(10):
+        two.virtual.put(configmap(f"bad-{number}"))
+    async with two.daemon([Buggy]) as daemon:
+        await daemon.settled()
+        log = capsys.readouterr().err
+        assert log.count("Traceback") == 1
+        assert all(f"{NAMESPACE}/bad-{number}" in log for number in range(10)), "each is named all the same"
+        monkeypatch.setattr(Buggy, "where", "excluded")
+        two.virtual.put(configmap("bad-too"))
+        await until(lambda: daemon.status("bad-too", "maps"))
+        assert capsys.readouterr().err.count("Traceback") == 1, "another bug of it"
 
 
 @pytest.mark.parametrize("where", ["index", "watch"])
-def test_raising_index_or_watch_is_logged_once_and_feeds_the_others(
+async def test_raising_index_or_watch_is_logged_once_and_feeds_the_others(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scenario() -> None:
-        async with two.daemon([Buggy, *SECRET]) as daemon:
-            await daemon.settled()
-            monkeypatch.setattr(Buggy, "where", where)
-            for number in range(5):
-                two.virtual.put(configmap(f"bad-{number}"))
-                two.virtual.put(secret(f"bad-{number}"))
-            await daemon.settled()
-            assert Buggy.raised == 5
-            assert capsys.readouterr().err.count("Traceback") == 1
-            assert len([name for name in copies(two) if name.startswith("bad")]) == 5
-            await others_go_on(two, daemon, "a")
-
-    play(scenario)
+    async with two.daemon([Buggy, *SECRET]) as daemon:
+        await daemon.settled()
+        monkeypatch.setattr(Buggy, "where", where)
+        for number in range(5):
+            two.virtual.put(configmap(f"bad-{number}"))
+            two.virtual.put(secret(f"bad-{number}"))
+        await daemon.settled()
+        assert Buggy.raised == 5
+        assert capsys.readouterr().err.count("Traceback") == 1
+        assert len([name for name in copies(two) if name.startswith("bad")]) == 5
+        await others_go_on(two, daemon, "a")
 
 
-def test_exception_of_a_predicate_is_logged_once_and_the_object_reconciled(
+async def test_exception_of_a_predicate_is_logged_once_and_the_object_reconciled(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scenario() -> None:
-        async with two.daemon([Buggy, *SECRET]) as daemon:
-            await daemon.settled()
-            monkeypatch.setattr(Buggy, "where", "predicate")
-            for number in range(5):
-                two.virtual.put(configmap(f"bad-{number}"))
-            await daemon.settled()
-            assert Buggy.raised >= 5
-            assert capsys.readouterr().err.count("Traceback") == 1
-            assert len([name for name in copies(two) if name.startswith("bad")]) == 5
-            assert errors(daemon) == 0
-            await others_go_on(two, daemon, "a")
-
-    play(scenario)
+    async with two.daemon([Buggy, *SECRET]) as daemon:
+        await daemon.settled()
+        monkeypatch.setattr(Buggy, "where", "predicate")
+        for number in range(5):
+            two.virtual.put(configmap(f"bad-{number}"))
+        await daemon.settled()
+        assert Buggy.raised >= 5
+        assert capsys.readouterr().err.count("Traceback") == 1
+        assert len([name for name in copies(two) if name.startswith("bad")]) == 5
+        assert errors(daemon) == 0
+        await others_go_on(two, daemon, "a")
 
 
 class RefusesHostKeys(Maps):
@@ -254,18 +237,15 @@ class RefusesHostKeys(Maps):
         return super().host_key(settings, key)
 
 
-def test_object_without_a_host_key_is_parked_with_the_reason(two: Two) -> None:
-    async def scenario() -> None:
-        for name in ("bad", "good"):
-            two.virtual.put(configmap(name))
-        async with two.daemon([RefusesHostKeys, *SECRET]) as daemon:
-            await daemon.settled()
-            status = daemon.status("bad", "maps")
-            assert status
-            assert (status.state, status.reason) == (RequestState.PARKED, "there is no place for it")
-            await others_go_on(two, daemon, "a")
-
-    play(scenario)
+async def test_object_without_a_host_key_is_parked_with_the_reason(two: Two) -> None:
+    for name in ("bad", "good"):
+        two.virtual.put(configmap(name))
+    async with two.daemon([RefusesHostKeys, *SECRET]) as daemon:
+        await daemon.settled()
+        status = daemon.status("bad", "maps")
+        assert status
+        assert (status.state, status.reason) == (RequestState.PARKED, "there is no place for it")
+        await others_go_on(two, daemon, "a")
 
 
 # -- what begins on the host, and what is made up --------------------------------------------------
@@ -282,23 +262,20 @@ class BadKeys(Imports):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_key_function_that_raises_hides_only_its_object(two: Two, when: str) -> None:
-    async def scenario() -> None:
-        bad = configmap("bad", namespace=HOME, metadata={"labels": {"show": "1"}})
-        if when == "before":
+async def test_key_function_that_raises_hides_only_its_object(two: Two, when: str) -> None:
+    bad = configmap("bad", namespace=HOME, metadata={"labels": {"show": "1"}})
+    if when == "before":
+        two.host.put(bad)
+    async with two.daemon([BadKeys, *SECRET]) as daemon:
+        await daemon.settled()
+        if when == "after":
             two.host.put(bad)
-        async with two.daemon([BadKeys, *SECRET]) as daemon:
-            await daemon.settled()
-            if when == "after":
-                two.host.put(bad)
-            two.host.put(configmap("motd", {"a": "1"}, namespace=HOME, metadata={"labels": {"show": "1"}}))
-            assert await until(lambda: two.original("configmaps", "motd")) < 1
-            assert Buggy.raised
-            two.virtual.put(secret("good"))
-            assert await until(lambda: "good" in copies(two, "secrets")) < 1
-            assert not daemon.working.done()
-
-    play(scenario)
+        two.host.put(configmap("motd", {"a": "1"}, namespace=HOME, metadata={"labels": {"show": "1"}}))
+        assert await until(lambda: two.original("configmaps", "motd")) < 1
+        assert Buggy.raised
+        two.virtual.put(secret("good"))
+        assert await until(lambda: "good" in copies(two, "secrets")) < 1
+        assert not daemon.working.done()
 
 
 class Fakes(Syncer[Config], FakeSyncUp, Watches):
@@ -329,24 +306,21 @@ class Fakes(Syncer[Config], FakeSyncUp, Watches):
 
 
 @pytest.mark.parametrize("where", ["fake_sync_up", "fake_sync"])
-def test_object_that_cannot_be_generated_affects_no_others(
+async def test_object_that_cannot_be_generated_affects_no_others(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(Fakes, "where", where)
-        async with two.daemon([Fakes, *SECRET]) as daemon:
-            bad = two.virtual.put(secret("bad"))
-            await asyncio.sleep(60)
-            two.virtual.put(merged(bad, {"metadata": {"labels": {"touched": "1"}}}))
-            two.virtual.put(secret("good"))
-            assert await until(lambda: two.original("configmaps", "good")) < 1
-            await asyncio.sleep(60)
-            assert (two.original("configmaps", "bad") is None) == (where == "fake_sync_up")
-            assert 1 <= Buggy.raised == errors(daemon)
-            assert capsys.readouterr().err.count("Traceback") == 1
-            assert copies(two, "secrets") == {"bad", "good"}
-
-    play(scenario)
+    monkeypatch.setattr(Fakes, "where", where)
+    async with two.daemon([Fakes, *SECRET]) as daemon:
+        bad = two.virtual.put(secret("bad"))
+        await asyncio.sleep(60)
+        two.virtual.put(merged(bad, {"metadata": {"labels": {"touched": "1"}}}))
+        two.virtual.put(secret("good"))
+        assert await until(lambda: two.original("configmaps", "good")) < 1
+        await asyncio.sleep(60)
+        assert (two.original("configmaps", "bad") is None) == (where == "fake_sync_up")
+        assert 1 <= Buggy.raised == errors(daemon)
+        assert capsys.readouterr().err.count("Traceback") == 1
+        assert copies(two, "secrets") == {"bad", "good"}
 
 
 # -- init and register -----------------------------------------------------------------------------
@@ -361,24 +335,21 @@ class BadStart(Maps, Initialize):
             raise Bug("no table")
 
 
-def test_syncer_with_a_raising_init_waits_and_the_others_start(
+async def test_syncer_with_a_raising_init_waits_and_the_others_start(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(Buggy, "where", "init")
-        two.virtual.put(configmap("x"))
-        two.virtual.put(secret("s"))
-        async with two.daemon([BadStart, *SECRET]) as daemon:
-            assert await until(lambda: "s" in copies(two, "secrets")) < 1
-            await asyncio.sleep(300)
-            assert Buggy.raised > 1, "it is tried again"
-            assert "x" not in copies(two)
-            assert capsys.readouterr().err.count("Traceback") == 1
-            monkeypatch.setattr(Buggy, "where", "")
-            await until(lambda: "x" in copies(two), within=400)
-            assert not daemon.working.done()
-
-    play(scenario)
+    monkeypatch.setattr(Buggy, "where", "init")
+    two.virtual.put(configmap("x"))
+    two.virtual.put(secret("s"))
+    async with two.daemon([BadStart, *SECRET]) as daemon:
+        assert await until(lambda: "s" in copies(two, "secrets")) < 1
+        await asyncio.sleep(300)
+        assert Buggy.raised > 1, "it is tried again"
+        assert "x" not in copies(two)
+        assert capsys.readouterr().err.count("Traceback") == 1
+        monkeypatch.setattr(Buggy, "where", "")
+        await until(lambda: "x" in copies(two), within=400)
+        assert not daemon.working.done()
 
 
 class BadController(Maps, OwnController):
@@ -391,17 +362,14 @@ class BadController(Maps, OwnController):
         await asyncio.Event().wait()
 
 
-def test_raising_own_controller_is_reported_and_rerun_and_stops_nothing(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon([BadController, *SECRET]) as daemon:
-            await until(lambda: Buggy.raised)
-            assert "Bug: fell over" in degraded(daemon.process)["vc", "maps"]
-            await others_go_on(two, daemon, "a")
-            taken = await until(lambda: Buggy.raised == 4)
-            assert taken > 3, "later each time"
-            assert degraded(daemon.process) == {}
-
-    play(scenario)
+async def test_raising_own_controller_is_reported_and_rerun_and_stops_nothing(two: Two) -> None:
+    async with two.daemon([BadController, *SECRET]) as daemon:
+        await until(lambda: Buggy.raised)
+        assert "Bug: fell over" in degraded(daemon.process)["vc", "maps"]
+        await others_go_on(two, daemon, "a")
+        taken = await until(lambda: Buggy.raised == 4)
+        assert taken > 3, "later each time"
+        assert degraded(daemon.process) == {}
 
 
 class Forgetful(Maps):
@@ -412,13 +380,10 @@ class Forgetful(Maps):
         return None  # type: ignore[return-value]
 
 
-def test_role_that_returns_no_decision_is_the_reason_of_the_failure(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        async with two.daemon([Forgetful, *SECRET]) as daemon:
-            await until(lambda: daemon.status("x", "maps"))
-            status = daemon.status("x", "maps")
-            assert status
-            assert "maps returned None and not a Decision" in status.reason
-
-    play(scenario)
+async def test_role_that_returns_no_decision_is_the_reason_of_the_failure(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    async with two.daemon([Forgetful, *SECRET]) as daemon:
+        await until(lambda: daemon.status("x", "maps"))
+        status = daemon.status("x", "maps")
+        assert status
+        assert "maps returned None and not a Decision" in status.reason

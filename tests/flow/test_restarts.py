@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import Two, between, play
+from harness import Two, between
 from restart_scene import CASES, DEEDS, Case, end_of, perform, work
 
 from hack.side_tasks import helped_by
@@ -88,15 +88,12 @@ def ends(case: Case) -> list[str]:
 
 @pytest.mark.parametrize("deed", DEEDS)
 @pytest.mark.parametrize(("case", "options"), rows())
-def test_stop_leads_to_the_same_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
-    async def scenario() -> None:
-        before, observed = await end(case, options, deed, stopped=False)
-        assert [where for where in ends(case) if where not in before] == [], "there is nothing to do it to"
-        _has_the_right_end(case, options, deed, observed)
-        _, unobserved = await end(case, options, deed, stopped=True)
-        if deed in case.otherwise:
-            assert observed != unobserved, f"the end is the same, so it is no exception: {case.otherwise[deed]}"
-        else:
-            assert unobserved == observed
-
-    play(scenario)
+async def test_stop_leads_to_the_same_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
+    before, observed = await end(case, options, deed, stopped=False)
+    assert [where for where in ends(case) if where not in before] == [], "there is nothing to do it to"
+    _has_the_right_end(case, options, deed, observed)
+    _, unobserved = await end(case, options, deed, stopped=True)
+    if deed in case.otherwise:
+        assert observed != unobserved, f"the end is the same, so it is no exception: {case.otherwise[deed]}"
+    else:
+        assert unobserved == observed

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import Daemon, Two, host_path, play, until
+from harness import Daemon, Two, host_path, until
 from patrol_scene import outcomes, patrolled, scanned
 
 from hack.side_tasks import helped_by
@@ -93,61 +93,51 @@ async def in_step(two: Two, daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("side", list(Side))
-def test_restore_under_load_ends_in_step(two: Two, side: Side, seed: int) -> None:
-    async def scenario() -> None:
-        async with patrolled(two, **NO_BREAKER) as daemon:
-            async with under_load(two, seed):
-                await asyncio.sleep(5)
-                snapshot = server(two, side).snapshot()
-                await asyncio.sleep(10)
-                lost = server(two, side).revision
-                server(two, side).restore(snapshot, down=2)
-                await asyncio.sleep(5)
-                assert server(two, side).revision < lost, "what is written now has versions that were seen before"
-            await in_step(two, daemon)
-            two.virtual.put(configmap("afterwards"))
-            assert await until(lambda: two.copy("configmaps", "afterwards")) < 1
-
-    play(scenario)
+async def test_restore_under_load_ends_in_step(two: Two, side: Side, seed: int) -> None:
+    async with patrolled(two, **NO_BREAKER) as daemon:
+        async with under_load(two, seed):
+            await asyncio.sleep(5)
+            snapshot = server(two, side).snapshot()
+            await asyncio.sleep(10)
+            lost = server(two, side).revision
+            server(two, side).restore(snapshot, down=2)
+            await asyncio.sleep(5)
+            assert server(two, side).revision < lost, "what is written now has versions that were seen before"
+        await in_step(two, daemon)
+        two.virtual.put(configmap("afterwards"))
+        assert await until(lambda: two.copy("configmaps", "afterwards")) < 1
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_restore_in_silence_is_found(two: Two, side: Side) -> None:
+async def test_restore_in_silence_is_found(two: Two, side: Side) -> None:
     """Nothing changes after it, so that no watch has anything to show."""
-
-    async def scenario() -> None:
-        for name in NAMES:
-            two.virtual.put(configmap(name, {"text": "old"}))
-        async with patrolled(two, **NO_BREAKER) as daemon:
-            await daemon.settled()
-            snapshot = server(two, side).snapshot()
-            for name in NAMES[:6]:
-                two.virtual.put(configmap(name, {"text": "new"}))
-            two.virtual.delete("configmaps", "shop/c11")
-            await daemon.settled()
-            server(two, side).restore(snapshot)
-            await in_step(two, daemon)
-            expected = "new" if side is Side.HOST else "old"
-            assert [(two.copy("configmaps", name) or {})["data"]["text"] for name in NAMES[:6]] == [expected] * 6
-            assert (two.copy("configmaps", "c11") is None) is (side is Side.HOST)
-
-    play(scenario)
+    for name in NAMES:
+        two.virtual.put(configmap(name, {"text": "old"}))
+    async with patrolled(two, **NO_BREAKER) as daemon:
+        await daemon.settled()
+        snapshot = server(two, side).snapshot()
+        for name in NAMES[:6]:
+            two.virtual.put(configmap(name, {"text": "new"}))
+        two.virtual.delete("configmaps", "shop/c11")
+        await daemon.settled()
+        server(two, side).restore(snapshot)
+        await in_step(two, daemon)
+        expected = "new" if side is Side.HOST else "old"
+        assert [(two.copy("configmaps", name) or {})["data"]["text"] for name in NAMES[:6]] == [expected] * 6
+        assert (two.copy("configmaps", "c11") is None) is (side is Side.HOST)
 
 
-def test_pod_that_was_bound_in_the_lost_history_is_bound_again(two: Two) -> None:
-    async def scenario() -> None:
-        metadata = {"name": "n1"}
-        two.host.put({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}, "status": {}})
-        two.virtual.put(pod("web"))
-        async with patrolled(two, **NO_BREAKER) as daemon:
-            await until(lambda: two.copy("pods", "web"))
-            await daemon.settled()
-            snapshot = two.virtual.snapshot()
-            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "n1"}}))
-            await until(lambda: (two.original("pods", "web") or {})["spec"].get("nodeName"))
-            await daemon.settled()
-            two.virtual.restore(snapshot)
-            assert not (two.original("pods", "web") or {})["spec"].get("nodeName")
-            await until(lambda: (two.original("pods", "web") or {})["spec"].get("nodeName"), within=90)
-
-    play(scenario)
+async def test_pod_that_was_bound_in_the_lost_history_is_bound_again(two: Two) -> None:
+    metadata = {"name": "n1"}
+    two.host.put({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}, "status": {}})
+    two.virtual.put(pod("web"))
+    async with patrolled(two, **NO_BREAKER) as daemon:
+        await until(lambda: two.copy("pods", "web"))
+        await daemon.settled()
+        snapshot = two.virtual.snapshot()
+        two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "n1"}}))
+        await until(lambda: (two.original("pods", "web") or {})["spec"].get("nodeName"))
+        await daemon.settled()
+        two.virtual.restore(snapshot)
+        assert not (two.original("pods", "web") or {})["spec"].get("nodeName")
+        await until(lambda: (two.original("pods", "web") or {})["spec"].get("nodeName"), within=90)

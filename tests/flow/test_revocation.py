@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from custom_scene import there
-from harness import HOME, Daemon, Tenant, Two, play, serving, until, writes
+from harness import HOME, Daemon, Tenant, Two, serving, until, writes
 from patrol_scene import in_step, scanned
 from test_pause import annotate, pause_cluster
 
@@ -117,119 +117,100 @@ def end(two: Two) -> None:
 
 
 @pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES)
-def test_address_of_a_pod_that_ends_leaves_the_copy_within_a_second(two: Two, freeze: Callable[[Two], object]) -> None:
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            freeze(two)
-            await daemon.settled()
-            end(two)
-            assert await until(lambda: ADDRESS not in addresses(two)) < 1
-            await daemon.settled()
-            since = len(two.host.requests)
-            run(two, "other", "10.9.0.9")
-            assert await until(lambda: OTHER not in addresses(two)) < 1
-            await daemon.settled()
-            assert len(writes(two.host, since)) <= 2, "each change of the facts takes a write"
-
-    play(scenario)
+async def test_address_of_a_pod_that_ends_leaves_the_copy_within_a_second(
+    two: Two, freeze: Callable[[Two], object]
+) -> None:
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        freeze(two)
+        await daemon.settled()
+        end(two)
+        assert await until(lambda: ADDRESS not in addresses(two)) < 1
+        await daemon.settled()
+        since = len(two.host.requests)
+        run(two, "other", "10.9.0.9")
+        assert await until(lambda: OTHER not in addresses(two)) < 1
+        await daemon.settled()
+        assert len(writes(two.host, since)) <= 2, "each change of the facts takes a write"
 
 
 @pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES)
-def test_address_of_a_pod_that_ended_while_no_daemon_ran_leaves_the_copy(
+async def test_address_of_a_pod_that_ended_while_no_daemon_ran_leaves_the_copy(
     two: Two, freeze: Callable[[Two], object]
 ) -> None:
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            freeze(two)
-            await daemon.settled()
-        end(two)
-        async with two.daemon() as daemon:
-            assert await until(lambda: ADDRESS not in addresses(two)) < 5
-            await daemon.settled()
-            assert two.host.get(SLICES, COPY) is None or addresses(two) in ([OTHER], [])
-
-    play(scenario)
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        freeze(two)
+        await daemon.settled()
+    end(two)
+    async with two.daemon() as daemon:
+        assert await until(lambda: ADDRESS not in addresses(two)) < 5
+        await daemon.settled()
+        assert two.host.get(SLICES, COPY) is None or addresses(two) in ([OTHER], [])
 
 
 @pytest.mark.parametrize("freeze", ["pauses the slice", "makes the slice too large", "has the slice excluded"])
-def test_frozen_slice_follows_its_original_again_once_it_may(two: Two, freeze: str) -> None:
-    async def scenario() -> None:
-        given(two)
-        before = there(two.virtual, SLICES, ORIGINAL)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            FREEZES[freeze](two)
-            await daemon.settled()
-            end(two)
-            await until(lambda: ADDRESS not in addresses(two))
-            change(two, ports=[])
-            await daemon.settled()
-            assert there(two.host, SLICES, COPY)["ports"], "it is frozen"
-            two.virtual.put({**before, "ports": [], "endpoints": [{"addresses": [OTHER]}]})
-            await until(lambda: not there(two.host, SLICES, COPY)["ports"])
-            assert addresses(two) == [OTHER]
-
-    play(scenario)
+async def test_frozen_slice_follows_its_original_again_once_it_may(two: Two, freeze: str) -> None:
+    given(two)
+    before = there(two.virtual, SLICES, ORIGINAL)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        FREEZES[freeze](two)
+        await daemon.settled()
+        end(two)
+        await until(lambda: ADDRESS not in addresses(two))
+        change(two, ports=[])
+        await daemon.settled()
+        assert there(two.host, SLICES, COPY)["ports"], "it is frozen"
+        two.virtual.put({**before, "ports": [], "endpoints": [{"addresses": [OTHER]}]})
+        await until(lambda: not there(two.host, SLICES, COPY)["ports"])
+        assert addresses(two) == [OTHER]
 
 
-def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two) -> None:
+async def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two) -> None:
     allowed = {"endpointSlices": {"allowAddresses": ["192.0.2.0/24"]}}
-
-    async def scenario() -> None:
-        given(two)
-        change(two, endpoints=[{"addresses": ["192.0.2.1"]}])
-        async with two.daemon(options=allowed) as daemon:
-            await until(lambda: addresses(two) == ["192.0.2.1"])
-            annotate(two.virtual, SLICES, ORIGINAL)
-            await daemon.settled()
-        async with two.daemon() as daemon:
-            await until(lambda: addresses(two) == [])
-            await daemon.settled()
-            [event] = [each for each in two.virtual.objects("events") if each["reason"] == "GrantRevoked"]
-            assert "in endpoints: it was taken out" in event["message"]
-
-    play(scenario)
+    given(two)
+    change(two, endpoints=[{"addresses": ["192.0.2.1"]}])
+    async with two.daemon(options=allowed) as daemon:
+        await until(lambda: addresses(two) == ["192.0.2.1"])
+        annotate(two.virtual, SLICES, ORIGINAL)
+        await daemon.settled()
+    async with two.daemon() as daemon:
+        await until(lambda: addresses(two) == [])
+        await daemon.settled()
+        [event] = [each for each in two.virtual.objects("events") if each["reason"] == "GrantRevoked"]
+        assert "in endpoints: it was taken out" in event["message"]
 
 
-def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
+async def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
     """Its tenant may make it so by conditions of readiness gates; its end is then unknown."""
     many = [{"type": f"example.org/c{number}", "status": "True"} for number in range(MOST_PARTS // 4)]
-
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            copy = there(two.host, "pods", HOST_POD)
-            two.host.put(merged(copy, {"status": {"conditions": many}}))
-            assert await until(lambda: addresses(two) == [OTHER]) < 1
-            two.host.put(merged(there(two.host, "pods", HOST_POD), {"status": {"conditions": many[:1]}}))
-            assert await until(lambda: addresses(two) == [ADDRESS, OTHER]) < 1
-
-    play(scenario)
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        copy = there(two.host, "pods", HOST_POD)
+        two.host.put(merged(copy, {"status": {"conditions": many}}))
+        assert await until(lambda: addresses(two) == [OTHER]) < 1
+        two.host.put(merged(there(two.host, "pods", HOST_POD), {"status": {"conditions": many[:1]}}))
+        assert await until(lambda: addresses(two) == [ADDRESS, OTHER]) < 1
 
 
-def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
+async def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
     """Such a policy leaves alone what the host has changed in a copy; here the facts have changed."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), "ignore")
     tenant = Tenant(two.virtual, options={"endpointSlices": {"drift": drift}})
-
-    async def scenario() -> None:
-        given(two)
-        async with serving(two.host, [tenant]) as daemon:
-            await led(two, daemon)
-            annotate(two.virtual, SLICES, ORIGINAL)
-            await daemon.settled()
-            end(two)
-            assert await until(lambda: addresses(two) == [OTHER]) < 1
-
-    play(scenario)
+    given(two)
+    async with serving(two.host, [tenant]) as daemon:
+        await led(two, daemon)
+        annotate(two.virtual, SLICES, ORIGINAL)
+        await daemon.settled()
+        end(two)
+        assert await until(lambda: addresses(two) == [OTHER]) < 1
 
 
-def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[Key] = []
     scan = Reconciler.scan
 
@@ -237,77 +218,61 @@ def test_scan_decides_once_about_a_grant_whose_request_fails(two: Two, monkeypat
         decided.append(request.key)
         return scan(reconciler, controller, request)
 
-    async def scenario() -> None:
-        given(two)
-        async with in_step(two) as daemon:
-            await led(two, daemon)
-            refused = two.host.faults.add(Rule(verb="patch", resource="endpointslices", status=500))
-            end(two)
-            await until(lambda: daemon.requests("endpointslices"))
-            with monkeypatch.context() as patch:
-                patch.setattr(Reconciler, "scan", counted)
-                found = await scanned(daemon, "endpointslices", fresh=False)
-            assert [finding.drift.revokes for finding in found.findings] == [True]
-            assert decided == [Key(HERE, "db-1")] * 3, "for the scan, after the grace period, and after the repair"
-            two.host.faults.remove(refused)
-            assert await until(lambda: addresses(two) == [OTHER]) < 200
-
-    play(scenario)
+    given(two)
+    async with in_step(two) as daemon:
+        await led(two, daemon)
+        refused = two.host.faults.add(Rule(verb="patch", resource="endpointslices", status=500))
+        end(two)
+        await until(lambda: daemon.requests("endpointslices"))
+        with monkeypatch.context() as patch:
+            patch.setattr(Reconciler, "scan", counted)
+            found = await scanned(daemon, "endpointslices", fresh=False)
+        assert [finding.drift.revokes for finding in found.findings] == [True]
+        assert decided == [Key(HERE, "db-1")] * 3, "for the scan, after the grace period, and after the repair"
+        two.host.faults.remove(refused)
+        assert await until(lambda: addresses(two) == [OTHER]) < 200
 
 
-def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            annotate(two.host, SLICES, COPY)
-            end(two)
-            await daemon.settled()
-            assert addresses(two) == [ADDRESS, OTHER]
-            annotate(two.host, SLICES, COPY, None)
-            assert await until(lambda: addresses(two) == [OTHER]) < 1
-
-    play(scenario)
+async def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        annotate(two.host, SLICES, COPY)
+        end(two)
+        await daemon.settled()
+        assert addresses(two) == [ADDRESS, OTHER]
+        annotate(two.host, SLICES, COPY, None)
+        assert await until(lambda: addresses(two) == [OTHER]) < 1
 
 
-def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
+async def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
     added = {"op": "add", "path": "/endpoints/-", "value": {"addresses": ["198.51.100.1"]}}
     patched = {"endpointSlices": {"patches": {"down": [added]}}}
-
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon(options=patched) as daemon:
-            await until(lambda: "198.51.100.1" in addresses(two))
-            await daemon.settled()
-            since = len(two.host.requests)
-            run(two, "other", OTHER)
-            await until(lambda: sorted(addresses(two)) == sorted([OTHER, "198.51.100.1"]))
-            await daemon.settled()
-            annotate(two.virtual, SLICES, ORIGINAL)
-            two.host.put(
-                merged(there(two.host, "pods", f"{HOME}/other-x-{HERE}-x-vc"), {"status": {"phase": "Failed"}})
-            )
-            await until(lambda: addresses(two) == ["198.51.100.1"])
-            await daemon.settled()
-            assert len(writes(two.host, since)) < 10
-
-    play(scenario)
+    given(two)
+    async with two.daemon(options=patched) as daemon:
+        await until(lambda: "198.51.100.1" in addresses(two))
+        await daemon.settled()
+        since = len(two.host.requests)
+        run(two, "other", OTHER)
+        await until(lambda: sorted(addresses(two)) == sorted([OTHER, "198.51.100.1"]))
+        await daemon.settled()
+        annotate(two.virtual, SLICES, ORIGINAL)
+        two.host.put(merged(there(two.host, "pods", f"{HOME}/other-x-{HERE}-x-vc"), {"status": {"phase": "Failed"}}))
+        await until(lambda: addresses(two) == ["198.51.100.1"])
+        await daemon.settled()
+        assert len(writes(two.host, since)) < 10
 
 
-def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:
+async def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:
     """Only the host's operator makes it so large."""
-
-    async def scenario() -> None:
-        given(two)
-        async with two.daemon() as daemon:
-            await led(two, daemon)
-            first = there(two.host, SLICES, COPY)["metadata"]["uid"]
-            two.host.put(merged(there(two.host, SLICES, COPY), {"metadata": {"annotations": MANY | _more()}}))
-            await until(lambda: addresses(two) and there(two.host, SLICES, COPY)["metadata"]["uid"] != first)
-            await daemon.settled()
-            assert addresses(two) == [ADDRESS, OTHER]
-
-    play(scenario)
+    given(two)
+    async with two.daemon() as daemon:
+        await led(two, daemon)
+        first = there(two.host, SLICES, COPY)["metadata"]["uid"]
+        two.host.put(merged(there(two.host, SLICES, COPY), {"metadata": {"annotations": MANY | _more()}}))
+        await until(lambda: addresses(two) and there(two.host, SLICES, COPY)["metadata"]["uid"] != first)
+        await daemon.settled()
+        assert addresses(two) == [ADDRESS, OTHER]
 
 
 def _more() -> Obj:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from harness import HOME, NAMESPACE, Two, play, until
+from harness import HOME, NAMESPACE, Two, until
 from small_syncers import Imports, Maps, copies
 
 from syncer.api import (
@@ -76,45 +76,39 @@ def data(two: Two, name: str) -> Any:
     return found["data"] if found else None
 
 
-def test_kind_that_goes_down_is_faked_where_a_tenant_has_none(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("own", {"a": "1"}))
-        two.virtual.put(secret("own"))
-        two.virtual.put(secret("needed"))
-        async with two.daemon([MapsOrFakes]) as daemon:
-            await daemon.settled()
-            assert data(two, "needed") == {"fake": "1"}
-            assert data(two, "own") == {"a": "1"}
-            assert copied(two) == {"own"}, "a fake has no copy"
-            two.virtual.delete("configmaps", f"{NAMESPACE}/needed")
-            assert await until(lambda: data(two, "needed") == {"fake": "1"}) < 1
-            two.virtual.delete("secrets", f"{NAMESPACE}/needed")
-            assert await until(lambda: data(two, "needed") is None) < 6
-            two.virtual.put(configmap("needed", {"a": "2"}))
-            assert await until(lambda: copied(two) == {"own", "needed"}) < 1
-            two.virtual.delete("configmaps", f"{NAMESPACE}/needed")
-            assert await until(lambda: copied(two) == {"own"}) < 1
-            assert data(two, "needed") is None
-
-    play(scenario)
+async def test_kind_that_goes_down_is_faked_where_a_tenant_has_none(two: Two) -> None:
+    two.virtual.put(configmap("own", {"a": "1"}))
+    two.virtual.put(secret("own"))
+    two.virtual.put(secret("needed"))
+    async with two.daemon([MapsOrFakes]) as daemon:
+        await daemon.settled()
+        assert data(two, "needed") == {"fake": "1"}
+        assert data(two, "own") == {"a": "1"}
+        assert copied(two) == {"own"}, "a fake has no copy"
+        two.virtual.delete("configmaps", f"{NAMESPACE}/needed")
+        assert await until(lambda: data(two, "needed") == {"fake": "1"}) < 1
+        two.virtual.delete("secrets", f"{NAMESPACE}/needed")
+        assert await until(lambda: data(two, "needed") is None) < 6
+        two.virtual.put(configmap("needed", {"a": "2"}))
+        assert await until(lambda: copied(two) == {"own", "needed"}) < 1
+        two.virtual.delete("configmaps", f"{NAMESPACE}/needed")
+        assert await until(lambda: copied(two) == {"own"}) < 1
+        assert data(two, "needed") is None
 
 
-def test_kind_that_begins_on_the_host_is_faked_where_the_host_has_none(two: Two) -> None:
-    async def scenario() -> None:
-        shown = configmap("motd", {"a": "1"}, namespace=HOME, metadata={"labels": {"show": "1"}})
-        two.virtual.put(secret("motd"))
-        async with two.daemon([ImportsOrFakes]) as daemon:
-            await daemon.settled()
-            assert data(two, "motd") == {"fake": "1"}
-            two.host.put(shown)
-            assert await until(lambda: data(two, "motd") == {"a": "1"}) < 1
-            two.virtual.delete("configmaps", f"{NAMESPACE}/motd")
-            assert await until(lambda: data(two, "motd") == {"a": "1"}) < 1
-            two.host.delete("configmaps", f"{HOME}/motd")
-            two.virtual.delete("secrets", f"{NAMESPACE}/motd")
-            assert await until(lambda: data(two, "motd") is None) < 6
-
-    play(scenario)
+async def test_kind_that_begins_on_the_host_is_faked_where_the_host_has_none(two: Two) -> None:
+    shown = configmap("motd", {"a": "1"}, namespace=HOME, metadata={"labels": {"show": "1"}})
+    two.virtual.put(secret("motd"))
+    async with two.daemon([ImportsOrFakes]) as daemon:
+        await daemon.settled()
+        assert data(two, "motd") == {"fake": "1"}
+        two.host.put(shown)
+        assert await until(lambda: data(two, "motd") == {"a": "1"}) < 1
+        two.virtual.delete("configmaps", f"{NAMESPACE}/motd")
+        assert await until(lambda: data(two, "motd") == {"a": "1"}) < 1
+        two.host.delete("configmaps", f"{HOME}/motd")
+        two.virtual.delete("secrets", f"{NAMESPACE}/motd")
+        assert await until(lambda: data(two, "motd") is None) < 6
 
 
 class Prepares(Syncer, Initialize):
@@ -152,35 +146,26 @@ class Counts(Maps):
         return super().translate(ctx, virtual) | {"data": {"found": str(len(found))}}
 
 
-def test_syncer_that_only_initialises_does_so_before_the_others_begin(two: Two) -> None:
-    async def scenario() -> None:
-        async with two.daemon([Prepares, Maps]) as daemon:
-            await daemon.settled()
-            assert copied(two) == {"made-at-start"}
-            [patroller] = daemon.process.patrollers()
-            assert [scan.syncer for scan in await patroller.scan_all()] == ["maps"]
-
-    play(scenario)
+async def test_syncer_that_only_initialises_does_so_before_the_others_begin(two: Two) -> None:
+    async with two.daemon([Prepares, Maps]) as daemon:
+        await daemon.settled()
+        assert copied(two) == {"made-at-start"}
+        [patroller] = daemon.process.patrollers()
+        assert [scan.syncer for scan in await patroller.scan_all()] == ["maps"]
 
 
-def test_syncer_that_only_initialises_is_tried_again(two: Two) -> None:
-    async def scenario() -> None:
-        Prepares.fails = 2
-        async with two.daemon([Prepares, Maps]):
-            assert await until(lambda: copied(two) == {"made-at-start"}, within=900) > 1
-
-    play(scenario)
+async def test_syncer_that_only_initialises_is_tried_again(two: Two) -> None:
+    Prepares.fails = 2
+    async with two.daemon([Prepares, Maps]):
+        assert await until(lambda: copied(two) == {"made-at-start"}, within=900) > 1
 
 
-def test_index_of_a_syncer_that_has_nothing_else_serves_another_one(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(secret("a", type="Opaque"))
-        two.virtual.put(secret("b", type="Opaque"))
-        two.virtual.put(configmap("x"))
-        async with two.daemon([Counts, ByData]) as daemon:
-            await daemon.settled()
-            copy = two.copy("configmaps", "x")
-            assert copy
-            assert copy["data"] == {"found": "2"}
-
-    play(scenario)
+async def test_index_of_a_syncer_that_has_nothing_else_serves_another_one(two: Two) -> None:
+    two.virtual.put(secret("a", type="Opaque"))
+    two.virtual.put(secret("b", type="Opaque"))
+    two.virtual.put(configmap("x"))
+    async with two.daemon([Counts, ByData]) as daemon:
+        await daemon.settled()
+        copy = two.copy("configmaps", "x")
+        assert copy
+        assert copy["data"] == {"found": "2"}

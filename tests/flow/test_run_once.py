@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import HOME, Two, admin, built_in, configured, host_path, namespace, play, until, writes
+from harness import HOME, Two, admin, built_in, configured, host_path, namespace, until, writes
 from harness import Tenant as Given
 
 from hack.side_tasks import helped_by
@@ -44,73 +44,57 @@ def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("side", list(Side))
 @pytest.mark.parametrize("verb", ["get", "list", "create"])
-def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, side: Side, verb: str) -> None:
+async def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, side: Side, verb: str) -> None:
     """A CRD that is seconds old is answered with 429, as is whatever an API server has no room for."""
-
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        server = two.host if side is Side.HOST else two.virtual
-        rule = server.faults.add(Rule(verb=verb, status=429, retry_after=1, count=6))
-        summary = await runner.run(config(two, elect=False), once=True)
-        assert (summary.exit_code, summary.troubles) == (0, [])
-        assert rule.hits
-        assert two.host.get("configmaps", host_path("x"))
-
-    play(scenario)
+    two.virtual.put(configmap("x"))
+    server = two.host if side is Side.HOST else two.virtual
+    rule = server.faults.add(Rule(verb=verb, status=429, retry_after=1, count=6))
+    summary = await runner.run(config(two, elect=False), once=True)
+    assert (summary.exit_code, summary.troubles) == (0, [])
+    assert rule.hits
+    assert two.host.get("configmaps", host_path("x"))
 
 
-def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        given = config(two, elect=False)
-        await runner.run(given, once=True)
-        for server in (two.host, two.virtual):
-            server.faults.add(Rule(verb="list", status=429, retry_after=1, count=6))
-        async with connecting.connected(given, given.cluster()) as clusters:
-            report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
-        assert (report.problems, report.done) == ([], True)
-        assert two.host.get("configmaps", host_path("x")) is None
-
-    play(scenario)
+async def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    given = config(two, elect=False)
+    await runner.run(given, once=True)
+    for server in (two.host, two.virtual):
+        server.faults.add(Rule(verb="list", status=429, retry_after=1, count=6))
+    async with connecting.connected(given, given.cluster()) as clusters:
+        report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
+    assert (report.problems, report.done) == ([], True)
+    assert two.host.get("configmaps", host_path("x")) is None
 
 
 @pytest.mark.parametrize("elect", [True, False])
-def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        summary = await runner.run(config(two, elect=elect), once=True)
-        assert summary.exit_code == 0
-        assert two.host.get("configmaps", host_path("x"))
-        lease = two.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer-vc")
-        assert (lease["spec"]["holderIdentity"] == "") if lease else not elect
-
-    play(scenario)
+async def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None:
+    two.virtual.put(configmap("x"))
+    summary = await runner.run(config(two, elect=elect), once=True)
+    assert summary.exit_code == 0
+    assert two.host.get("configmaps", host_path("x"))
+    lease = two.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer-vc")
+    assert (lease["spec"]["holderIdentity"] == "") if lease else not elect
 
 
-def test_run_once_beside_a_daemon_writes_nothing_and_names_the_leader(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
-        async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
-            await until(lambda: daemon.is_leader)
-            with pytest.raises(AnotherLeads, match="the-daemon leads"):
-                await runner.run(config(two, elect=True), once=True)
-            assert not [line for line in writes(two.host) if "configmaps" in line]
-            summary = await runner.run(config(two, elect=True), dry_run=True)
-            assert any("create configmaps" in line for line in summary.planned)
-
-    play(scenario)
+async def test_run_once_beside_a_daemon_writes_nothing_and_names_the_leader(two: Two) -> None:
+    two.virtual.put(configmap("x"))
+    daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
+    async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
+        await until(lambda: daemon.is_leader)
+        with pytest.raises(AnotherLeads, match="the-daemon leads"):
+            await runner.run(config(two, elect=True), once=True)
+        assert not [line for line in writes(two.host) if "configmaps" in line]
+        summary = await runner.run(config(two, elect=True), dry_run=True)
+        assert any("create configmaps" in line for line in summary.planned)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_missing_host_namespace_ends_the_run_and_stores_no_identity(two: Two, dry_run: bool) -> None:
-    async def scenario() -> None:
-        two.host.delete("namespaces", HOME)
-        with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
-            await runner.run(config(two, elect=False), once=True, dry_run=dry_run)
-        assert not writes(two.virtual)
-
-    play(scenario)
+async def test_missing_host_namespace_ends_the_run_and_stores_no_identity(two: Two, dry_run: bool) -> None:
+    two.host.delete("namespaces", HOME)
+    with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
+        await runner.run(config(two, elect=False), once=True, dry_run=dry_run)
+    assert not writes(two.virtual)
 
 
 def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
@@ -126,28 +110,24 @@ def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
     return processes
 
 
-def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_before(
+async def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_before(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = _without_ports(monkeypatch)
-
-    async def scenario() -> None:
-        two.host.delete("namespaces", HOME)
-        two.virtual.put(configmap("x"))
-        async with helped_by(runner.run(config(two, elect=False))):
-            await asyncio.sleep(20)
-            assert not writes(two.virtual)
-            missing = "the host namespace isn't there, or the daemon may not read it"
-            assert status.unfilled(processes[0]) == {"vc": [missing]}
-            two.host.put(namespace(HOME))
-            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
-            assert two.virtual.get("configmaps", "kube-system/vsyncer")
-
-    play(scenario)
+    two.host.delete("namespaces", HOME)
+    two.virtual.put(configmap("x"))
+    async with helped_by(runner.run(config(two, elect=False))):
+        await asyncio.sleep(20)
+        assert not writes(two.virtual)
+        missing = "the host namespace isn't there, or the daemon may not read it"
+        assert status.unfilled(processes[0]) == {"vc": [missing]}
+        two.host.put(namespace(HOME))
+        await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
+        assert two.virtual.get("configmaps", "kube-system/vsyncer")
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_only_a_daemon_waits_for_the_right_to_the_identity(
+async def test_only_a_daemon_waits_for_the_right_to_the_identity(
     two: Two, monkeypatch: pytest.MonkeyPatch, once: bool
 ) -> None:
     processes = _without_ports(monkeypatch)
@@ -160,18 +140,14 @@ def test_only_a_daemon_waits_for_the_right_to_the_identity(
         await real(*arguments, **options)
 
     monkeypatch.setattr(startup, "claim", claim)
-
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        if once:
-            with pytest.raises(Forbidden):
-                await runner.run(config(two, elect=False), once=True)
-            return
-        async with helped_by(runner.run(config(two, elect=False))):
-            await asyncio.sleep(20)
-            assert not writes(two.host)
-            assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
-            granted.set()
-            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
-
-    play(scenario)
+    two.virtual.put(configmap("x"))
+    if once:
+        with pytest.raises(Forbidden):
+            await runner.run(config(two, elect=False), once=True)
+        return
+    async with helped_by(runner.run(config(two, elect=False))):
+        await asyncio.sleep(20)
+        assert not writes(two.host)
+        assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
+        granted.set()
+        await until(lambda: two.host.get("configmaps", host_path("x")) is not None)

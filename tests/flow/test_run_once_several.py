@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME, MODEL, Line, World
-from harness import admin, play, until, writes
+from harness import admin, until, writes
 
 from hack.side_tasks import helped_by
 from syncer.api import ConfigError, Key, Side
@@ -57,29 +57,26 @@ def without(world: World, reason: str) -> None:
 
 @pytest.mark.parametrize(("reason", "message"), [("no answer", "refused"), ("no kubeconfig", "doesn't exist")])
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_failed_cluster_is_named_and_the_others_are_synced(
+async def test_failed_cluster_is_named_and_the_others_are_synced(
     world: World, reason: str, message: str, dry_run: bool
 ) -> None:
-    async def scenario() -> None:
-        without(world, reason)
-        summary = await runner.run(config(), once=True, dry_run=dry_run)
-        assert summary.exit_code == 1
-        assert list(summary.failed) == ["pets"]
-        assert message in summary.failed["pets"]
-        assert summary.lines()[-1] == f"failed: pets: {summary.failed['pets']}"
-        assert summary.troubles == []
-        done = {name for name in NAMES if world.has_copy(name)}
-        assert done == (set() if dry_run else {"bank", "shop"})
-        if dry_run:
-            would = "\n".join(summary.lines())
-            assert all(f"would create configmaps {HOME}/x-x-shop-x-{name} on the host" in would for name in done)
-            assert "on the virtual side of bank" in would
-            assert not writes(world.host)
-
-    play(scenario)
+    without(world, reason)
+    summary = await runner.run(config(), once=True, dry_run=dry_run)
+    assert summary.exit_code == 1
+    assert list(summary.failed) == ["pets"]
+    assert message in summary.failed["pets"]
+    assert summary.lines()[-1] == f"failed: pets: {summary.failed['pets']}"
+    assert summary.troubles == []
+    done = {name for name in NAMES if world.has_copy(name)}
+    assert done == (set() if dry_run else {"bank", "shop"})
+    if dry_run:
+        would = "\n".join(summary.lines())
+        assert all(f"would create configmaps {HOME}/x-x-shop-x-{name} on the host" in would for name in done)
+        assert "on the virtual side of bank" in would
+        assert not writes(world.host)
 
 
-def test_bug_in_one_start_affects_no_other_cluster(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bug_in_one_start_affects_no_other_cluster(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare = startup.prepare
 
     async def broken(engine: Any, cluster: Any, **options: Any) -> None:
@@ -88,34 +85,24 @@ def test_bug_in_one_start_affects_no_other_cluster(world: World, monkeypatch: py
         await prepare(engine, cluster, **options)
 
     monkeypatch.setattr(startup, "prepare", broken)
-
-    async def scenario() -> None:
-        summary = await runner.run(config(), once=True)
-        assert (summary.exit_code, summary.failed) == (1, {"pets": "RuntimeError: a bug"})
-        assert world.has_copy("bank")
-
-    play(scenario)
+    summary = await runner.run(config(), once=True)
+    assert (summary.exit_code, summary.failed) == (1, {"pets": "RuntimeError: a bug"})
+    assert world.has_copy("bank")
 
 
-def test_all_failed_clusters_are_named(world: World) -> None:
-    async def scenario() -> None:
-        world.cut.update(NAMES)
-        summary = await runner.run(config(), once=True)
-        assert (summary.exit_code, sorted(summary.failed)) == (1, list(NAMES))
-
-    play(scenario)
+async def test_all_failed_clusters_are_named(world: World) -> None:
+    world.cut.update(NAMES)
+    summary = await runner.run(config(), once=True)
+    assert (summary.exit_code, sorted(summary.failed)) == (1, list(NAMES))
 
 
-def test_error_of_the_only_cluster_ends_the_run(world: World) -> None:
-    async def scenario() -> None:
-        without(world, "no kubeconfig")
-        with pytest.raises(ConfigError, match="doesn't exist"):
-            await runner.run(config("pets"), once=True)
-
-    play(scenario)
+async def test_error_of_the_only_cluster_ends_the_run(world: World) -> None:
+    without(world, "no kubeconfig")
+    with pytest.raises(ConfigError, match="doesn't exist"):
+        await runner.run(config("pets"), once=True)
 
 
-def test_cluster_lost_meanwhile_is_named_and_the_others_are_synced(
+async def test_cluster_lost_meanwhile_is_named_and_the_others_are_synced(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare = startup.prepare
@@ -126,33 +113,25 @@ def test_cluster_lost_meanwhile_is_named_and_the_others_are_synced(
             world.cut.add("pets")
 
     monkeypatch.setattr(startup, "prepare", cut_off)
-
-    async def scenario() -> None:
-        summary = await runner.run(config(), once=True)
-        assert summary.exit_code == 1
-        assert list(summary.failed) == ["pets"]
-        assert "does not answer" in summary.failed["pets"]
-        assert world.has_copy("bank")
-        assert world.has_copy("shop")
-
-    play(scenario)
+    summary = await runner.run(config(), once=True)
+    assert summary.exit_code == 1
+    assert list(summary.failed) == ["pets"]
+    assert "does not answer" in summary.failed["pets"]
+    assert world.has_copy("bank")
+    assert world.has_copy("shop")
 
 
-def test_shard_led_by_a_daemon_is_skipped(world: World) -> None:
+async def test_shard_led_by_a_daemon_is_skipped(world: World) -> None:
     shard = shard_of("pets", 8)
     others = [name for name in NAMES if shard_of(name, 8) != shard]
     assert others
-
-    async def scenario() -> None:
-        key = Key(HOME, lease_name("vsyncer", shard))
-        daemon = Lease(admin(world.host, Side.HOST), key=key, identity="the-daemon")
-        async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
-            await until(lambda: daemon.is_leader)
-            summary = await runner.run(config(shards=8), once=True)
-            assert set(summary.failed) == {*NAMES} - {*others}
-            assert "the-daemon leads" in summary.failed["pets"]
-            assert [name for name in NAMES if world.has_copy(name)] == others
-            with pytest.raises(AnotherLeads):
-                await runner.run(config("pets", shards=8), once=True)
-
-    play(scenario)
+    key = Key(HOME, lease_name("vsyncer", shard))
+    daemon = Lease(admin(world.host, Side.HOST), key=key, identity="the-daemon")
+    async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
+        await until(lambda: daemon.is_leader)
+        summary = await runner.run(config(shards=8), once=True)
+        assert set(summary.failed) == {*NAMES} - {*others}
+        assert "the-daemon leads" in summary.failed["pets"]
+        assert [name for name in NAMES if world.has_copy(name)] == others
+        with pytest.raises(AnotherLeads):
+            await runner.run(config("pets", shards=8), once=True)

@@ -15,7 +15,6 @@ from harness import (
     built_in,
     connected,
     namespace,
-    play,
     serving,
     until,
 )
@@ -53,27 +52,23 @@ KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_namespace_with_more_than_its_share_leaves_copies_to_others(two: Two, kind: str) -> None:
+async def test_namespace_with_more_than_its_share_leaves_copies_to_others(two: Two, kind: str) -> None:
     """All of its objects come at once, and before those of the others."""
     resource, made, options = KINDS[kind]
     two.virtual.put(namespace(OTHERS))
     for number in range(3 * MOST):
         two.virtual.put(made(f"x{number}"))
-
-    async def scenario() -> None:
-        given = {kind: {"most": MOST, **options}}
-        async with two.daemon(built_in(kind.lower()), options=given, workers=32) as daemon:
-            await daemon.settled()
-            assert len(two.host.objects(str(resource), HOME)) == MOST * 3 // 4
-            reasons = {status.reason for _, status in daemon.process.statuses.troubles()}
-            assert all("its share of the 8" in reason for reason in reasons), reasons
-            two.virtual.put(made("only", OTHERS))
-            await until(lambda: two.host.get(str(resource), f"{HOME}/only-x-{OTHERS}-x-{CLUSTER}"))
-
-    play(scenario)
+    given = {kind: {"most": MOST, **options}}
+    async with two.daemon(built_in(kind.lower()), options=given, workers=32) as daemon:
+        await daemon.settled()
+        assert len(two.host.objects(str(resource), HOME)) == MOST * 3 // 4
+        reasons = {status.reason for _, status in daemon.process.statuses.troubles()}
+        assert all("its share of the 8" in reason for reason in reasons), reasons
+        two.virtual.put(made("only", OTHERS))
+        await until(lambda: two.host.get(str(resource), f"{HOME}/only-x-{OTHERS}-x-{CLUSTER}"))
 
 
-def test_virtual_cluster_has_no_more_host_namespaces_than_it_may(two: Two) -> None:
+async def test_virtual_cluster_has_no_more_host_namespaces_than_it_may(two: Two) -> None:
     for number in range(MOST):
         name = f"n{number}"
         two.virtual.put(namespace(name))
@@ -86,14 +81,10 @@ def test_virtual_cluster_has_no_more_host_namespaces_than_it_may(two: Two) -> No
         "sync": {"toHost": {"namespaces": {"most": 3}}},
     }
     config = config_with([*built_in()], translator=PerNamespace).model_validate(given)
-
-    async def scenario() -> None:
-        async with between(two.host, [(config, two.virtual)], workers=32) as daemon:
-            await daemon.settled()
-            namespaces = two.host.objects("namespaces")
-            assert len([each for each in namespaces if Marks().cluster in labels_of(each)]) == 3
-
-    play(scenario)
+    async with between(two.host, [(config, two.virtual)], workers=32) as daemon:
+        await daemon.settled()
+        namespaces = two.host.objects("namespaces")
+        assert len([each for each in namespaces if Marks().cluster in labels_of(each)]) == 3
 
 
 def _run_on_nodes(two: Two, tenant: Tenant, number: int) -> None:
@@ -109,7 +100,7 @@ def _ports(tenant: Tenant) -> list[int]:
     return [port for node in tenant.server.objects("nodes") if (port := dig(node, path))]
 
 
-def test_virtual_cluster_on_many_nodes_leaves_kubelet_ports_to_others(two: Two) -> None:
+async def test_virtual_cluster_on_many_nodes_leaves_kubelet_ports_to_others(two: Two) -> None:
     small = Tenant(ApiServer(seed="small"), "small", "small-ns")
     large = Tenant(two.virtual)
     two.host.put(namespace(small.home))
@@ -125,18 +116,15 @@ def test_virtual_cluster_on_many_nodes_leaves_kubelet_ports_to_others(two: Two) 
     def kubelets(daemon: Daemon, tenant: Tenant) -> Any:
         return answering(connected(daemon, tenant.cluster), section, in_use, ByteBudget())
 
-    async def scenario() -> None:
-        syncers = built_in("pods", "nodes", "serviceaccounts")
-        async with serving(two.host, [large, small], syncers) as daemon:
-            await daemon.settled()
-            for tenant, number in numbers.items():
-                _run_on_nodes(two, tenant, number)
-            await daemon.settled()
-            async with kubelets(daemon, large):
-                await until(lambda: _ports(large))
-                await asyncio.sleep(60)
-                assert len(_ports(large)) == PORTS * 3 // 4
-                async with kubelets(daemon, small):
-                    await until(lambda: len(_ports(small)) == 1)
-
-    play(scenario)
+    syncers = built_in("pods", "nodes", "serviceaccounts")
+    async with serving(two.host, [large, small], syncers) as daemon:
+        await daemon.settled()
+        for tenant, number in numbers.items():
+            _run_on_nodes(two, tenant, number)
+        await daemon.settled()
+        async with kubelets(daemon, large):
+            await until(lambda: _ports(large))
+            await asyncio.sleep(60)
+            assert len(_ports(large)) == PORTS * 3 // 4
+            async with kubelets(daemon, small):
+                await until(lambda: len(_ports(small)) == 1)

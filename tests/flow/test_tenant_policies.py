@@ -1,6 +1,6 @@
 """A tenant's NetworkPolicies on the host: they follow the tenant's namespaces, and an event names the missing rules."""
 
-from harness import HOME, NAMESPACE, Two, built_in, play, until
+from harness import HOME, NAMESPACE, Two, built_in, until
 from harness import namespace as bare
 
 from syncer.api import Json, Obj, labels_of
@@ -34,46 +34,39 @@ def labelled(name: str, **labels: str) -> Obj:
     return merged(bare(name), {"metadata": {"labels": labels}})
 
 
-def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(labelled("front", team="a"))
-        two.virtual.put(policy("web", TEAM))
-        async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
-            await until(lambda: named(two, "web") == ["front"])
-            two.virtual.put(labelled("back", team="a"))
-            await until(lambda: named(two, "web") == ["back", "front"])
-            two.virtual.put(labelled("front", team="b"))
-            await until(lambda: named(two, "web") == ["back"])
-            two.virtual.put(labelled("back"))
-            await until(lambda: two.copy(PLURAL, "web") and not named(two, "web"))
-            copy = two.copy(PLURAL, "web") or {}
-            assert copy["spec"]["policyTypes"] == ["Ingress"]
-            assert not copy["spec"].get("ingress"), "a rule without peers would be for all"
-            two.virtual.delete(PLURAL, f"{NAMESPACE}/web")
-            await until(lambda: not two.copy(PLURAL, "web"))
-            await daemon.settled()
-            assert two.host.objects(PLURAL, HOME) == []
-
-    play(scenario)
+async def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy(two: Two) -> None:
+    two.virtual.put(labelled("front", team="a"))
+    two.virtual.put(policy("web", TEAM))
+    async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
+        await until(lambda: named(two, "web") == ["front"])
+        two.virtual.put(labelled("back", team="a"))
+        await until(lambda: named(two, "web") == ["back", "front"])
+        two.virtual.put(labelled("front", team="b"))
+        await until(lambda: named(two, "web") == ["back"])
+        two.virtual.put(labelled("back"))
+        await until(lambda: two.copy(PLURAL, "web") and not named(two, "web"))
+        copy = two.copy(PLURAL, "web") or {}
+        assert copy["spec"]["policyTypes"] == ["Ingress"]
+        assert not copy["spec"].get("ingress"), "a rule without peers would be for all"
+        two.virtual.delete(PLURAL, f"{NAMESPACE}/web")
+        await until(lambda: not two.copy(PLURAL, "web"))
+        await daemon.settled()
+        assert two.host.objects(PLURAL, HOME) == []
 
 
-def test_tenant_gets_one_event_about_cut_rules() -> None:
+async def test_tenant_gets_one_event_about_cut_rules() -> None:
     def cut_events(two: Two) -> list[Obj]:
         return [each for each in two.virtual.objects("events", NAMESPACE) if each["reason"] == "NetworkPolicyCut"]
 
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}))
-        async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
-            await until(lambda: cut_events(two))
-            two.virtual.put(merged(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}), {"metadata": {"labels": {}}}))
-            await daemon.settled()
-            [event] = cut_events(two)
-            assert event["involvedObject"]["name"] == "web"
-            assert event["message"].startswith("spec.ingress[0].from[0].ipBlock: where Pods run this is only for Pods")
-
-    play(scenario)
+    two = Two()
+    two.virtual.put(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}))
+    async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
+        await until(lambda: cut_events(two))
+        two.virtual.put(merged(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}), {"metadata": {"labels": {}}}))
+        await daemon.settled()
+        [event] = cut_events(two)
+        assert event["involvedObject"]["name"] == "web"
+        assert event["message"].startswith("spec.ingress[0].from[0].ipBlock: where Pods run this is only for Pods")
 
 
 def marks(two: Two, name: str) -> list[str]:
@@ -82,37 +75,34 @@ def marks(two: Two, name: str) -> list[str]:
     return sorted(key.rpartition("-")[2] for key in found if key.startswith("vsyncer.dev/isolated-"))
 
 
-def test_pods_are_marked_as_isolated_while_a_policy_selects_them() -> None:
+async def test_pods_are_marked_as_isolated_while_a_policy_selects_them() -> None:
     def changed(**spec: Json) -> Obj:
         return merged(policy("walls"), {"spec": {"ingress": None, **spec}})
 
-    async def scenario() -> None:
-        two = Two()
-        two.virtual.put(pod("web", metadata={"labels": {"app": "web"}}))
-        two.virtual.put(pod("db", metadata={"labels": {"app": "db"}}))
-        async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=ON) as daemon:
-            await until(lambda: two.copy("pods", "web") and two.copy("pods", "db"))
-            assert (marks(two, "web"), marks(two, "db")) == ([], [])
-            two.virtual.put(changed(podSelector={"matchLabels": {"app": "web"}}))
-            await until(lambda: marks(two, "web") == ["ingress"])
-            two.virtual.put(changed(podSelector={"matchLabels": {"app": "db"}}, policyTypes=["Ingress", "Egress"]))
-            await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], ["egress", "ingress"]))
-            labelled_pod = two.original("pods", "web") or {}
-            two.virtual.put(merged(labelled_pod, {"metadata": {"labels": {"app": "db"}}}))
-            await until(lambda: marks(two, "web") == ["egress", "ingress"])
-            two.virtual.delete(PLURAL, f"{NAMESPACE}/walls")
-            await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
-            long = {"podSelector": {"matchLabels": {f"k{number}": "x" * 60 for number in range(500)}}}
-            two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}, egress=[{"to": [long]}]))
-            await until(lambda: marks(two, "web") == marks(two, "db") == ["egress", "ingress"])
-            two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}))
-            await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
-            await daemon.settled()
-
-    play(scenario)
+    two = Two()
+    two.virtual.put(pod("web", metadata={"labels": {"app": "web"}}))
+    two.virtual.put(pod("db", metadata={"labels": {"app": "db"}}))
+    async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=ON) as daemon:
+        await until(lambda: two.copy("pods", "web") and two.copy("pods", "db"))
+        assert (marks(two, "web"), marks(two, "db")) == ([], [])
+        two.virtual.put(changed(podSelector={"matchLabels": {"app": "web"}}))
+        await until(lambda: marks(two, "web") == ["ingress"])
+        two.virtual.put(changed(podSelector={"matchLabels": {"app": "db"}}, policyTypes=["Ingress", "Egress"]))
+        await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], ["egress", "ingress"]))
+        labelled_pod = two.original("pods", "web") or {}
+        two.virtual.put(merged(labelled_pod, {"metadata": {"labels": {"app": "db"}}}))
+        await until(lambda: marks(two, "web") == ["egress", "ingress"])
+        two.virtual.delete(PLURAL, f"{NAMESPACE}/walls")
+        await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
+        long = {"podSelector": {"matchLabels": {f"k{number}": "x" * 60 for number in range(500)}}}
+        two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}, egress=[{"to": [long]}]))
+        await until(lambda: marks(two, "web") == marks(two, "db") == ["egress", "ingress"])
+        two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}))
+        await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
+        await daemon.settled()
 
 
-def test_policies_with_too_many_expressions_together_isolate_all_pods_with_an_event() -> None:
+async def test_policies_with_too_many_expressions_together_isolate_all_pods_with_an_event() -> None:
     def absent(name: str) -> list[Obj]:
         return [{"key": f"{name}-{number}", "operator": "DoesNotExist"} for number in range(520)]
 
@@ -120,19 +110,16 @@ def test_policies_with_too_many_expressions_together_isolate_all_pods_with_an_ev
         found = two.virtual.objects("events", NAMESPACE)
         return [each["message"] for each in found if each["reason"] == "NamespaceIsolated"]
 
-    async def scenario() -> None:
-        two = Two()
-        for number in range(10):
-            selector = {"matchLabels": {"app": "nobody"}, "matchExpressions": absent(f"k{number}")}
-            two.virtual.put(merged(policy(f"p{number}"), {"spec": {"podSelector": selector}}))
-        two.virtual.put(pod("web", metadata={"labels": {"app": "web"}}))
-        async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=ON) as daemon:
-            await until(lambda: marks(two, "web") == ["egress", "ingress"])
-            await until(lambda: events(two))
-            assert "more than 5000 labels, expressions and values together; use fewer" in events(two)[0]
-            two.virtual.delete(PLURAL, f"{NAMESPACE}/p0")
-            await until(lambda: marks(two, "web") == [])
-            await daemon.settled()
-            assert len(events(two)) == 1
-
-    play(scenario)
+    two = Two()
+    for number in range(10):
+        selector = {"matchLabels": {"app": "nobody"}, "matchExpressions": absent(f"k{number}")}
+        two.virtual.put(merged(policy(f"p{number}"), {"spec": {"podSelector": selector}}))
+    two.virtual.put(pod("web", metadata={"labels": {"app": "web"}}))
+    async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=ON) as daemon:
+        await until(lambda: marks(two, "web") == ["egress", "ingress"])
+        await until(lambda: events(two))
+        assert "more than 5000 labels, expressions and values together; use fewer" in events(two)[0]
+        two.virtual.delete(PLURAL, f"{NAMESPACE}/p0")
+        await until(lambda: marks(two, "web") == [])
+        await daemon.settled()
+        assert len(events(two)) == 1

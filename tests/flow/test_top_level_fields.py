@@ -3,7 +3,7 @@
 from typing import Any
 
 from custom_scene import running
-from harness import CLUSTER, HOME, Two, play, until, writes
+from harness import CLUSTER, HOME, Two, until, writes
 from sampled import config_model, registry
 
 from syncer.api import Obj
@@ -41,78 +41,64 @@ ANYTHING: Obj = {"x-kubernetes-preserve-unknown-fields": True}
 FIELDS: Obj = dict.fromkeys(("objects", "parameters", "status"), ANYTHING)
 
 
-def test_copy_has_all_top_level_fields_that_the_host_knows(two: Two) -> None:
-    async def scenario() -> None:
-        two.host.put(definition(TEMPLATES, FIELDS))
-        two.virtual.put(definition(TEMPLATES, {**FIELDS, "message": ANYTHING}))
+async def test_copy_has_all_top_level_fields_that_the_host_knows(two: Two) -> None:
+    two.host.put(definition(TEMPLATES, FIELDS))
+    two.virtual.put(definition(TEMPLATES, {**FIELDS, "message": ANYTHING}))
+    two.virtual.put(template(message="m", **CONTENTS))
+    async with running(two, config_of({TEMPLATES: {}})) as daemon:
+        await daemon.settled()
+        assert contents(two.copy(TEMPLATES, "t")) == CONTENTS
+        two.host.put(merged(two.copy(TEMPLATES, "t") or {}, {"status": {"phase": "Ready"}}))
+        await until(lambda: contents(two.original(TEMPLATES, "t")).get("status") == {"phase": "Ready"})
+        original = two.original(TEMPLATES, "t") or {}
+        two.virtual.put({name: each for name, each in original.items() if name != "parameters"})
+        await until(lambda: "parameters" not in contents(two.copy(TEMPLATES, "t")))
+        await daemon.settled()
+        since = len(two.virtual.requests), len(two.host.requests)
+        await daemon.settled()
+        assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
+
+
+async def test_field_that_the_definition_gets_later_goes_down_without_a_restart(two: Two) -> None:
+    for server in (two.virtual, two.host):
+        server.put(definition(TEMPLATES, FIELDS))
+    async with running(two, config_of({TEMPLATES: {}})) as daemon:
+        await daemon.settled()
+        for server in (two.virtual, two.host):
+            server.put(definition(TEMPLATES, {**FIELDS, "message": ANYTHING}))
         two.virtual.put(template(message="m", **CONTENTS))
-        async with running(two, config_of({TEMPLATES: {}})) as daemon:
-            await daemon.settled()
-            assert contents(two.copy(TEMPLATES, "t")) == CONTENTS
-            two.host.put(merged(two.copy(TEMPLATES, "t") or {}, {"status": {"phase": "Ready"}}))
-            await until(lambda: contents(two.original(TEMPLATES, "t")).get("status") == {"phase": "Ready"})
-            original = two.original(TEMPLATES, "t") or {}
-            two.virtual.put({name: each for name, each in original.items() if name != "parameters"})
-            await until(lambda: "parameters" not in contents(two.copy(TEMPLATES, "t")))
-            await daemon.settled()
-            since = len(two.virtual.requests), len(two.host.requests)
-            await daemon.settled()
-            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
-
-    play(scenario)
+        await until(lambda: contents(two.copy(TEMPLATES, "t")) == {**CONTENTS, "message": "m"})
 
 
-def test_field_that_the_definition_gets_later_goes_down_without_a_restart(two: Two) -> None:
-    async def scenario() -> None:
-        for server in (two.virtual, two.host):
-            server.put(definition(TEMPLATES, FIELDS))
-        async with running(two, config_of({TEMPLATES: {}})) as daemon:
-            await daemon.settled()
-            for server in (two.virtual, two.host):
-                server.put(definition(TEMPLATES, {**FIELDS, "message": ANYTHING}))
-            two.virtual.put(template(message="m", **CONTENTS))
-            await until(lambda: contents(two.copy(TEMPLATES, "t")) == {**CONTENTS, "message": "m"})
-
-    play(scenario)
+async def test_kind_that_takes_any_top_level_field_is_copied_whole(two: Two) -> None:
+    for server in (two.virtual, two.host):
+        made = definition(TEMPLATES, {})
+        made["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object", **ANYTHING}}
+        server.put(made)
+    two.virtual.put(template(**CONTENTS, spec={"a": 1}))
+    async with running(two, config_of({TEMPLATES: {}})) as daemon:
+        await daemon.settled()
+        assert contents(two.copy(TEMPLATES, "t")) == {**CONTENTS, "spec": {"a": 1}}
 
 
-def test_kind_that_takes_any_top_level_field_is_copied_whole(two: Two) -> None:
-    async def scenario() -> None:
-        for server in (two.virtual, two.host):
-            made = definition(TEMPLATES, {})
-            made["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object", **ANYTHING}}
-            server.put(made)
-        two.virtual.put(template(**CONTENTS, spec={"a": 1}))
-        async with running(two, config_of({TEMPLATES: {}})) as daemon:
-            await daemon.settled()
-            assert contents(two.copy(TEMPLATES, "t")) == {**CONTENTS, "spec": {"a": 1}}
-
-    play(scenario)
-
-
-def test_class_of_a_group_below_k8s_io_appears_with_its_fields_and_is_restored(two: Two) -> None:
-    async def scenario() -> None:
-        text: Obj = {"type": "string"}
-        names = {
-            "kind": "VolumeSnapshotClass",
-            "listKind": "VolumeSnapshotClassList",
-            "singular": "volumesnapshotclass",
-        }
-        for server in (two.virtual, two.host):
-            fields = {"driver": text, "deletionPolicy": text, "parameters": ANYTHING}
-            made = definition(CLASSES, fields, scope="Cluster", spec={"names": names})
-            made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["required"] = ["driver", "deletionPolicy"]
-            server.put(made)
-        shown = {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", **SHOWN}
-        two.host.put({**shown, "metadata": {"name": "fast"}})
-        async with running(two, config_of({CLASSES: {"direction": "fromHost"}})) as daemon:
-            await until(lambda: contents(two.virtual.get(CLASSES, "fast")) == SHOWN)
-            two.virtual.put(
-                merged(two.virtual.get(CLASSES, "fast") or {}, {"driver": "mine", "parameters": {"b": "2"}})
-            )
-            await until(lambda: contents(two.virtual.get(CLASSES, "fast")) == SHOWN)
-            two.host.put({**shown, "metadata": {"name": "fast"}, "parameters": None})
-            await until(lambda: "parameters" not in contents(two.virtual.get(CLASSES, "fast")))
-            await daemon.settled()
-
-    play(scenario)
+async def test_class_of_a_group_below_k8s_io_appears_with_its_fields_and_is_restored(two: Two) -> None:
+    text: Obj = {"type": "string"}
+    names = {
+        "kind": "VolumeSnapshotClass",
+        "listKind": "VolumeSnapshotClassList",
+        "singular": "volumesnapshotclass",
+    }
+    for server in (two.virtual, two.host):
+        fields = {"driver": text, "deletionPolicy": text, "parameters": ANYTHING}
+        made = definition(CLASSES, fields, scope="Cluster", spec={"names": names})
+        made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["required"] = ["driver", "deletionPolicy"]
+        server.put(made)
+    shown = {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", **SHOWN}
+    two.host.put({**shown, "metadata": {"name": "fast"}})
+    async with running(two, config_of({CLASSES: {"direction": "fromHost"}})) as daemon:
+        await until(lambda: contents(two.virtual.get(CLASSES, "fast")) == SHOWN)
+        two.virtual.put(merged(two.virtual.get(CLASSES, "fast") or {}, {"driver": "mine", "parameters": {"b": "2"}}))
+        await until(lambda: contents(two.virtual.get(CLASSES, "fast")) == SHOWN)
+        two.host.put({**shown, "metadata": {"name": "fast"}, "parameters": None})
+        await until(lambda: "parameters" not in contents(two.virtual.get(CLASSES, "fast")))
+        await daemon.settled()

@@ -112,57 +112,47 @@ def trick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tr
     return TRICKS[name]
 
 
-def test_host_side_alone_leaves_no_copy_and_asks_nothing_of_the_virtual_cluster(two: Two, trick: Trick) -> None:
-    async def scenario() -> None:
-        given = config(**ELECTING)
-        _, host = await synced(two, given)
-        trick(two)
-        virtual, since = contents(two.virtual), now(two)
-        report = await host_side(two, given)
-        assert (report.problems, report.done, report.exit_code) == ([], True, 0)
-        assert contents(two.host) == host
-        assert len(two.virtual.requests) == since[0]
-        assert contents(two.virtual) == virtual
-
-    play(scenario)
+async def test_host_side_alone_leaves_no_copy_and_asks_nothing_of_the_virtual_cluster(two: Two, trick: Trick) -> None:
+    given = config(**ELECTING)
+    _, host = await synced(two, given)
+    trick(two)
+    virtual, since = contents(two.virtual), now(two)
+    report = await host_side(two, given)
+    assert (report.problems, report.done, report.exit_code) == ([], True, 0)
+    assert contents(two.host) == host
+    assert len(two.virtual.requests) == since[0]
+    assert contents(two.virtual) == virtual
 
 
-def test_host_side_first_ends_well_whatever_the_tenant_does(two: Two, trick: Trick) -> None:
-    async def scenario() -> None:
-        given = config(**ELECTING)
-        _, host = await synced(two, given)
-        trick(two)
-        begun = asyncio.get_running_loop().time()
-        report = await host_side(two, given, then=later(two))
-        assert (report.problems, report.done, report.exit_code) == ([], True, 0)
-        assert any("the virtual side is not finished" in line for line in report.remarks)
-        assert contents(two.host) == host
-        assert asyncio.get_running_loop().time() - begun < 150
-
-    play(scenario)
+async def test_host_side_first_ends_well_whatever_the_tenant_does(two: Two, trick: Trick) -> None:
+    given = config(**ELECTING)
+    _, host = await synced(two, given)
+    trick(two)
+    begun = asyncio.get_running_loop().time()
+    report = await host_side(two, given, then=later(two))
+    assert (report.problems, report.done, report.exit_code) == ([], True, 0)
+    assert any("the virtual side is not finished" in line for line in report.remarks)
+    assert contents(two.host) == host
+    assert asyncio.get_running_loop().time() - begun < 150
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_trick_prevents_the_end_of_an_uninstall_of_both_sides(
+async def test_trick_prevents_the_end_of_an_uninstall_of_both_sides(
     two: Two, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the tests above would prove nothing."""
-
-    async def scenario() -> None:
-        given = config(**ELECTING)
-        await synced(two, given)
-        if name == "group undiscoverable":
-            monkeypatch.setattr(inventory, "Discovery", Undiscoverable)
-        TRICKS[name](two)
-        report = None
-        try:
-            async with asyncio.timeout(200):
-                report = await uninstalled(two, given)
-        except (SyncerError, TimeoutError):
-            return
-        assert not report.done
-
-    play(scenario)
+    given = config(**ELECTING)
+    await synced(two, given)
+    if name == "group undiscoverable":
+        monkeypatch.setattr(inventory, "Discovery", Undiscoverable)
+    TRICKS[name](two)
+    report = None
+    try:
+        async with asyncio.timeout(200):
+            report = await uninstalled(two, given)
+    except (SyncerError, TimeoutError):
+        return
+    assert not report.done
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -187,36 +177,32 @@ def test_host_side_first_leaves_both_sides_as_an_uninstall_of_both_does(keep: bo
     assert ends[0] == ends[1]
 
 
-def test_host_side_that_fails_keeps_the_virtual_side_and_the_lease(two: Two) -> None:
-    async def scenario() -> None:
-        given = config(**ELECTING)
-        await synced(two, given)
-        edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
-        since = now(two)
-        report = await host_side(two, given, then=later(two))
-        assert (report.exit_code, report.done) == (1, False)
-        assert "waits for the finalizers a/b" in report.problems[0]
-        assert len(two.virtual.requests) == since[0]
-        assert there(two.host, LEASES, f"{HOME}/vsyncer-{CLUSTER}")
-
-    play(scenario)
+async def test_host_side_that_fails_keeps_the_virtual_side_and_the_lease(two: Two) -> None:
+    given = config(**ELECTING)
+    await synced(two, given)
+    edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
+    since = now(two)
+    report = await host_side(two, given, then=later(two))
+    assert (report.exit_code, report.done) == (1, False)
+    assert "waits for the finalizers a/b" in report.problems[0]
+    assert len(two.virtual.requests) == since[0]
+    assert there(two.host, LEASES, f"{HOME}/vsyncer-{CLUSTER}")
 
 
-def test_virtual_kubeconfig_is_not_read_for_the_host_side_alone(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_virtual_kubeconfig_is_not_read_for_the_host_side_alone(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def connect(given: ConnectionSection, side: Side, *_: object) -> SideClient:
         assert side is Side.HOST
         return admin(two.host, side)
 
-    async def scenario() -> None:
-        given = config()
-        async with connecting.connected(given, None) as found:
-            assert list(found) == [Side.HOST]
-
     monkeypatch.setattr(connecting, "_connect", connect)
-    play(scenario)
+    given = config()
+    async with connecting.connected(given, None) as found:
+        assert list(found) == [Side.HOST]
 
 
-def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
+async def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = connecting._connect
@@ -224,33 +210,27 @@ def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
     def connect(given: ConnectionSection, side: Side, *rest: Any) -> SideClient:
         return admin(two.host, side) if side is Side.HOST else real(given, side, *rest)
 
-    async def scenario() -> None:
-        given = config(**ELECTING)
-        _, host = await synced(two, given)
-        begun = asyncio.get_running_loop().time()
-        report = await host_side(two, given, then=partial(connecting.connected, given, given.cluster()))
-        assert (report.problems, report.done, report.exit_code) == ([], True, 0)
-        missing = given.cluster().connection.kubeconfig
-        assert any("the virtual side is not finished" in line and missing in line for line in report.remarks)
-        assert contents(two.host) == host
-        assert asyncio.get_running_loop().time() - begun < 60
-
     monkeypatch.setattr(connecting, "_connect", connect)
-    play(scenario)
+    given = config(**ELECTING)
+    _, host = await synced(two, given)
+    begun = asyncio.get_running_loop().time()
+    report = await host_side(two, given, then=partial(connecting.connected, given, given.cluster()))
+    assert (report.problems, report.done, report.exit_code) == ([], True, 0)
+    missing = given.cluster().connection.kubeconfig
+    assert any("the virtual side is not finished" in line and missing in line for line in report.remarks)
+    assert contents(two.host) == host
+    assert asyncio.get_running_loop().time() - begun < 60
 
 
-def test_plan_of_the_host_side_names_its_objects_alone_and_writes_nothing(two: Two) -> None:
-    async def scenario() -> None:
-        given = config()
-        await synced(two, given)
-        everything, since = await planned(two, given), now(two)
-        host = {Side.HOST: clusters(two)[Side.HOST]}
-        report = await uninstall(given, given.cluster(), host, yes=False, keep=False)
-        assert set(report.items) == {item for item in everything.items if item.side is Side.HOST}
-        assert sent(two, since) == ([], [])
-        assert len(two.virtual.requests) == since[0]
-
-    play(scenario)
+async def test_plan_of_the_host_side_names_its_objects_alone_and_writes_nothing(two: Two) -> None:
+    given = config()
+    await synced(two, given)
+    everything, since = await planned(two, given), now(two)
+    host = {Side.HOST: clusters(two)[Side.HOST]}
+    report = await uninstall(given, given.cluster(), host, yes=False, keep=False)
+    assert set(report.items) == {item for item in everything.items if item.side is Side.HOST}
+    assert sent(two, since) == ([], [])
+    assert len(two.virtual.requests) == since[0]
 
 
 # -- Pods that won't end -----------------------------------------------------------------------------
@@ -269,48 +249,42 @@ async def exact_kubelet(two: Two) -> None:
 @pytest.mark.parametrize(
     ("own", "being_deleted", "sent_grace"), [(10**9, False, 60), (10**9, True, 60), (61, False, 60), (30, False, None)]
 )
-def test_pod_that_would_take_years_to_end_is_gone_within_two_minutes(
+async def test_pod_that_would_take_years_to_end_is_gone_within_two_minutes(
     two: Two, own: int, being_deleted: bool, sent_grace: int | None
 ) -> None:
-    async def scenario() -> None:
-        given = only(two, "pods")
-        two.virtual.put(merged(pod("web"), {"spec": {"terminationGracePeriodSeconds": own}}))
-        await worked(two, given, lambda: two.copy("pods", "web"))
-        copy = the_copy(two, "pods", "web")
-        two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
-        host = clusters(two)[Side.HOST]
-        if being_deleted:
-            await host.delete(PODS, key_of(copy))
-            assert there(two.host, "pods", host_path("web"))["metadata"]["deletionGracePeriodSeconds"] == own
-        graces: list[int | None] = []
+    given = only(two, "pods")
+    two.virtual.put(merged(pod("web"), {"spec": {"terminationGracePeriodSeconds": own}}))
+    await worked(two, given, lambda: two.copy("pods", "web"))
+    copy = the_copy(two, "pods", "web")
+    two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
+    host = clusters(two)[Side.HOST]
+    if being_deleted:
+        await host.delete(PODS, key_of(copy))
+        assert there(two.host, "pods", host_path("web"))["metadata"]["deletionGracePeriodSeconds"] == own
+    graces: list[int | None] = []
 
-        class Noting(SideClient):
-            async def delete(self, resource: Resource, key: Key, **options: Any) -> Obj | None:
-                if resource.plural == "pods":
-                    graces.append(options.get("grace"))
-                return await super().delete(resource, key, **options)
+    class Noting(SideClient):
+        async def delete(self, resource: Resource, key: Key, **options: Any) -> Obj | None:
+            if resource.plural == "pods":
+                graces.append(options.get("grace"))
+            return await super().delete(resource, key, **options)
 
-        begun = asyncio.get_running_loop().time()
-        noting = {Side.HOST: Noting(host.name, host.side, host.transport)}
-        async with helped_by(exact_kubelet(two)):
-            report = await uninstall(given, given.cluster(), noting, yes=True, keep=False)
-        assert (report.problems, report.done) == ([], True)
-        assert asyncio.get_running_loop().time() - begun < 120
-        assert two.copy("pods", "web") is None
-        assert graces == [sent_grace]
-
-    play(scenario)
+    begun = asyncio.get_running_loop().time()
+    noting = {Side.HOST: Noting(host.name, host.side, host.transport)}
+    async with helped_by(exact_kubelet(two)):
+        report = await uninstall(given, given.cluster(), noting, yes=True, keep=False)
+    assert (report.problems, report.done) == ([], True)
+    assert asyncio.get_running_loop().time() - begun < 120
+    assert two.copy("pods", "web") is None
+    assert graces == [sent_grace]
 
 
-def test_pod_that_never_ends_is_waited_for_two_minutes_at_most(two: Two) -> None:
-    async def scenario() -> None:
-        given = only(two, "pods")
-        two.virtual.put(merged(pod("web"), {"spec": {"terminationGracePeriodSeconds": 10**9}}))
-        await worked(two, given, lambda: two.copy("pods", "web"))
-        two.host.put(merged(the_copy(two, "pods", "web"), {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
-        begun = asyncio.get_running_loop().time()
-        report = await uninstall(given, given.cluster(), clusters(two), yes=True, keep=False)
-        assert [line for line in report.problems if "is not gone yet" in line]
-        assert 60 < asyncio.get_running_loop().time() - begun < 130
-
-    play(scenario)
+async def test_pod_that_never_ends_is_waited_for_two_minutes_at_most(two: Two) -> None:
+    given = only(two, "pods")
+    two.virtual.put(merged(pod("web"), {"spec": {"terminationGracePeriodSeconds": 10**9}}))
+    await worked(two, given, lambda: two.copy("pods", "web"))
+    two.host.put(merged(the_copy(two, "pods", "web"), {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
+    begun = asyncio.get_running_loop().time()
+    report = await uninstall(given, given.cluster(), clusters(two), yes=True, keep=False)
+    assert [line for line in report.problems if "is not gone yet" in line]
+    assert 60 < asyncio.get_running_loop().time() - begun < 130

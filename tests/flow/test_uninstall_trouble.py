@@ -75,61 +75,49 @@ def test_killed_uninstall_is_completed_by_the_next(keep: bool, after: bool) -> N
     assert all(end == ends[-1] for end in ends)
 
 
-def test_uninstall_is_refused_beside_a_leading_daemon_that_it_names(two: Two) -> None:
-    async def scenario() -> None:
-        for given in (config(**ELECTING), config()):
-            async with leading(admin(two.host, Side.HOST), config(**ELECTING), ()):
-                await asyncio.sleep(1)
-                since = now(two)
-                holder = there(two.host, LEASES, f"{HOME}/vsyncer-vc")["spec"]["holderIdentity"]
-                with pytest.raises(AnotherLeads, match=holder):
-                    await uninstalled(two, given)
-                virtual, host = sent(two, since)
-                assert [line for line in (*virtual, *host) if "/leases" not in line] == [], "but for the Lease, held"
-
-    play(scenario)
+async def test_uninstall_is_refused_beside_a_leading_daemon_that_it_names(two: Two) -> None:
+    for given in (config(**ELECTING), config()):
+        async with leading(admin(two.host, Side.HOST), config(**ELECTING), ()):
+            await asyncio.sleep(1)
+            since = now(two)
+            holder = there(two.host, LEASES, f"{HOME}/vsyncer-vc")["spec"]["holderIdentity"]
+            with pytest.raises(AnotherLeads, match=holder):
+                await uninstalled(two, given)
+            virtual, host = sent(two, since)
+            assert [line for line in (*virtual, *host) if "/leases" not in line] == [], "but for the Lease, held"
 
 
-def test_another_identity_is_refused(two: Two) -> None:
-    async def scenario() -> None:
-        await synced(two, config())
-        since = now(two)
-        with pytest.raises(ConfigError, match="was synced as"):
-            await uninstalled(two, config(cluster="other"))
-        assert sent(two, since) == ([], [])
-
-    play(scenario)
+async def test_another_identity_is_refused(two: Two) -> None:
+    await synced(two, config())
+    since = now(two)
+    with pytest.raises(ConfigError, match="was synced as"):
+        await uninstalled(two, config(cluster="other"))
+    assert sent(two, since) == ([], [])
 
 
-def test_failed_list_prevents_all_writes(two: Two) -> None:
-    async def scenario() -> None:
-        given = config()
-        await synced(two, given)
-        two.host.faults.add(Rule(verb="list", resource="pods", status=503))
-        since = now(two)
-        assert (await planned(two, given)).exit_code == 1
-        report = await uninstalled(two, given)
-        assert (report.exit_code, report.done) == (1, False)
-        assert any("list pods" in line for line in report.problems)
-        assert sent(two, since) == ([], [])
-
-    play(scenario)
+async def test_failed_list_prevents_all_writes(two: Two) -> None:
+    given = config()
+    await synced(two, given)
+    two.host.faults.add(Rule(verb="list", resource="pods", status=503))
+    since = now(two)
+    assert (await planned(two, given)).exit_code == 1
+    report = await uninstalled(two, given)
+    assert (report.exit_code, report.done) == (1, False)
+    assert any("list pods" in line for line in report.problems)
+    assert sent(two, since) == ([], [])
 
 
-def test_kinds_that_cannot_be_listed_are_reported_and_matter_only_if_needed() -> None:
-    async def scenario() -> None:
-        two = Two(rbac=True)
-        given = only(two, "configmaps")
-        for obj in rights("ann", "configmaps"):
-            two.host.put(obj)
-        report = await planned(two, given, user="ann")
-        assert report.problems == []
-        assert any("not checked" in line and '"secrets"' in line for line in report.remarks)
-        two.host.delete("rolebindings.rbac.authorization.k8s.io", f"{HOME}/r")
-        report = await planned(two, given, user="ann")
-        assert [line for line in report.problems if '"configmaps"' in line]
-
-    play(scenario)
+async def test_kinds_that_cannot_be_listed_are_reported_and_matter_only_if_needed() -> None:
+    two = Two(rbac=True)
+    given = only(two, "configmaps")
+    for obj in rights("ann", "configmaps"):
+        two.host.put(obj)
+    report = await planned(two, given, user="ann")
+    assert report.problems == []
+    assert any("not checked" in line and '"secrets"' in line for line in report.remarks)
+    two.host.delete("rolebindings.rbac.authorization.k8s.io", f"{HOME}/r")
+    report = await planned(two, given, user="ann")
+    assert [line for line in report.problems if '"configmaps"' in line]
 
 
 class HalfDown(Discovery):
@@ -141,18 +129,15 @@ class HalfDown(Discovery):
         return found
 
 
-def test_group_version_that_cannot_be_discovered_is_reported(two: Two) -> None:
-    async def scenario() -> None:
-        await synced(two, config())
-        for given, about in ((config(), True), (configured(Tenant(two.virtual), built_in("configmaps")), False)):
-            lister = Lister(clusters(two), Recognition.of(given.cluster()))
-            lister.discoveries[Side.HOST] = HalfDown(lister.clusters[Side.HOST])
-            found = await lister.look()
-            lines = [line for line in found.problems if "cert-manager.io/v1" in line]
-            assert bool(lines) == about
-            assert any("cert-manager.io/v1" in line for line in (*found.problems, *found.unseen))
-
-    play(scenario)
+async def test_group_version_that_cannot_be_discovered_is_reported(two: Two) -> None:
+    await synced(two, config())
+    for given, about in ((config(), True), (configured(Tenant(two.virtual), built_in("configmaps")), False)):
+        lister = Lister(clusters(two), Recognition.of(given.cluster()))
+        lister.discoveries[Side.HOST] = HalfDown(lister.clusters[Side.HOST])
+        found = await lister.look()
+        lines = [line for line in found.problems if "cert-manager.io/v1" in line]
+        assert bool(lines) == about
+        assert any("cert-manager.io/v1" in line for line in (*found.problems, *found.unseen))
 
 
 TROUBLES: list[Callable[[], Rule]] = [
@@ -165,27 +150,21 @@ TROUBLES: list[Callable[[], Rule]] = [
 
 
 @pytest.mark.parametrize("trouble", range(len(TROUBLES)))
-def test_temporary_failures_are_overcome(two: Two, trouble: int) -> None:
-    async def scenario() -> None:
-        given = config()
-        others = await synced(two, given)
-        for server in (two.virtual, two.host):
-            server.faults.add(TROUBLES[trouble]())
-        while not (report := await uninstalled(two, given)).done:
-            assert report.exit_code == 1
-        assert both(two) == others
-
-    play(scenario)
+async def test_temporary_failures_are_overcome(two: Two, trouble: int) -> None:
+    given = config()
+    others = await synced(two, given)
+    for server in (two.virtual, two.host):
+        server.faults.add(TROUBLES[trouble]())
+    while not (report := await uninstalled(two, given)).done:
+        assert report.exit_code == 1
+    assert both(two) == others
 
 
-def test_list_that_expires_is_restarted(two: Two) -> None:
-    async def scenario() -> None:
-        given = config()
-        await synced(two, given)
-        two.host.faults.add(Rule(verb="list", resource="secrets", status=410, count=2))
-        assert (await planned(two, given)).problems == []
-
-    play(scenario)
+async def test_list_that_expires_is_restarted(two: Two) -> None:
+    given = config()
+    await synced(two, given)
+    two.host.faults.add(Rule(verb="list", resource="secrets", status=410, count=2))
+    assert (await planned(two, given)).problems == []
 
 
 class Meddler(SideClient):
@@ -201,58 +180,46 @@ class Meddler(SideClient):
 
 
 @pytest.mark.parametrize("mark", [("labels", LABEL), ("annotations", "vsyncer.dev/host-name")])
-def test_object_that_ceases_to_be_ours_is_left_alone(two: Two, mark: tuple[str, str]) -> None:
-    async def scenario() -> None:
-        given = only(two, "configmaps")
-        for name in ("x", "y"):
-            two.virtual.put(configmap(name))
-        await worked(two, given, lambda: two.copy("configmaps", "y"))
+async def test_object_that_ceases_to_be_ours_is_left_alone(two: Two, mark: tuple[str, str]) -> None:
+    given = only(two, "configmaps")
+    for name in ("x", "y"):
+        two.virtual.put(configmap(name))
+    await worked(two, given, lambda: two.copy("configmaps", "y"))
 
-        def meddle(key: Key) -> None:
-            copy = two.host.get("configmaps", key)
-            if str(key) == host_path("x") and copy and mark[1] in copy["metadata"][mark[0]]:
-                edit(two, "host", "configmaps", {"metadata": {mark[0]: {mark[1]: None}}})
+    def meddle(key: Key) -> None:
+        copy = two.host.get("configmaps", key)
+        if str(key) == host_path("x") and copy and mark[1] in copy["metadata"][mark[0]]:
+            edit(two, "host", "configmaps", {"metadata": {mark[0]: {mark[1]: None}}})
 
-        real = clusters(two)
-        using = {**real, Side.HOST: Meddler(real[Side.HOST], meddle)}
-        assert (await uninstalled(two, given, using=using)).done
-        assert mark[1] not in the_copy(two, "configmaps", "x")["metadata"][mark[0]]
-        assert two.copy("configmaps", "y") is None
-
-    play(scenario)
+    real = clusters(two)
+    using = {**real, Side.HOST: Meddler(real[Side.HOST], meddle)}
+    assert (await uninstalled(two, given, using=using)).done
+    assert mark[1] not in the_copy(two, "configmaps", "x")["metadata"][mark[0]]
+    assert two.copy("configmaps", "y") is None
 
 
-def test_finalizer_that_holds_an_object_is_reported_and_stops_later_steps(two: Two) -> None:
-    async def scenario() -> None:
-        given = config()
-        _, host = await synced(two, given)
-        edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
+async def test_finalizer_that_holds_an_object_is_reported_and_stops_later_steps(two: Two) -> None:
+    given = config()
+    _, host = await synced(two, given)
+    edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
+    report = await uninstalled(two, given)
+    assert report.exit_code == 1
+    assert f"host Certificate {host_path('db')} is being deleted and waits for the finalizers a/b" in report.problems[0]
+    assert two.copy("secrets", "db"), "its operator may need it to end"
+    assert two.virtual.get("configmaps", NOTE)
+    certificates = Resource("cert-manager.io/v1", "Certificate", "certificates")
+    ended: Obj = {"metadata": {"finalizers": None}}
+    await admin(two.host, Side.HOST).patch(certificates, Key.parse(host_path("db")), ended)
+    assert (await uninstalled(two, given)).done
+    assert contents(two.host) == host
+
+
+async def test_daemon_that_recreates_everything_is_noticed(two: Two) -> None:
+    given = only(two, "configmaps")
+    two.virtual.put(configmap("x"))
+    await claimed(two, given)
+    async with working(two, given, lambda: two.copy("configmaps", "x")):
         report = await uninstalled(two, given)
-        assert report.exit_code == 1
-        assert (
-            f"host Certificate {host_path('db')} is being deleted and waits for the finalizers a/b"
-            in report.problems[0]
-        )
-        assert two.copy("secrets", "db"), "its operator may need it to end"
-        assert two.virtual.get("configmaps", NOTE)
-        certificates = Resource("cert-manager.io/v1", "Certificate", "certificates")
-        ended: Obj = {"metadata": {"finalizers": None}}
-        await admin(two.host, Side.HOST).patch(certificates, Key.parse(host_path("db")), ended)
-        assert (await uninstalled(two, given)).done
-        assert contents(two.host) == host
-
-    play(scenario)
-
-
-def test_daemon_that_recreates_everything_is_noticed(two: Two) -> None:
-    async def scenario() -> None:
-        given = only(two, "configmaps")
-        two.virtual.put(configmap("x"))
-        await claimed(two, given)
-        async with working(two, given, lambda: two.copy("configmaps", "x")):
-            report = await uninstalled(two, given)
-        assert not report.done
-        assert report.problems
-        assert two.virtual.get("configmaps", NOTE)
-
-    play(scenario)
+    assert not report.done
+    assert report.problems
+    assert two.virtual.get("configmaps", NOTE)

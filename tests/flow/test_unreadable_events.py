@@ -2,7 +2,7 @@
 
 import asyncio
 
-from harness import HOME, NAMESPACE, Two, play, until
+from harness import HOME, NAMESPACE, Two, until
 from odd_objects import OldServer, replaced
 
 from syncer.api import Obj
@@ -18,26 +18,20 @@ def repeated_event(count: int) -> Obj:
     return event("repeated", about=about, count=count)
 
 
-def test_event_that_can_be_read_again_is_synced_at_once() -> None:
-    async def scenario() -> None:
-        two = Two()
-        two.virtual = server = OldServer(seed="virtual")
-        for each in (namespace(NAMESPACE), configmap("x")):
-            server.put(each)
-        async with two.daemon() as daemon:
-            two.host.put(repeated_event(1))
-            await until(lambda: (server.get("events", EVENT_PATH) or {}).get("count") == 1)
-            whole = server.get("events", EVENT_PATH)
-            assert whole is not None
-            server.plant(replaced(whole, ("metadata", "labels", "a"), 7))
-            await daemon.settled()
-            two.host.put(repeated_event(2))
-            await asyncio.sleep(5)
-            await until(
-                lambda: [row["key"] for row in parked(daemon.process, selection(daemon.process))] == [EVENT_PATH]
-            )
-            server.put(whole)
-            assert await until(lambda: (server.get("events", EVENT_PATH) or {}).get("count") == 2) < 1
-            assert parked(daemon.process, selection(daemon.process)) == []
-
-    play(scenario)
+async def test_event_that_can_be_read_again_is_synced_at_once(two: Two) -> None:
+    two.virtual = server = OldServer(seed="virtual")
+    for each in (namespace(NAMESPACE), configmap("x")):
+        server.put(each)
+    async with two.daemon() as daemon:
+        two.host.put(repeated_event(1))
+        await until(lambda: (server.get("events", EVENT_PATH) or {}).get("count") == 1)
+        whole = server.get("events", EVENT_PATH)
+        assert whole is not None
+        server.plant(replaced(whole, ("metadata", "labels", "a"), 7))
+        await daemon.settled()
+        two.host.put(repeated_event(2))
+        await asyncio.sleep(5)
+        await until(lambda: [row["key"] for row in parked(daemon.process, selection(daemon.process))] == [EVENT_PATH])
+        server.put(whole)
+        assert await until(lambda: (server.get("events", EVENT_PATH) or {}).get("count") == 2) < 1
+        assert parked(daemon.process, selection(daemon.process)) == []

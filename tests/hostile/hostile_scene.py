@@ -8,7 +8,6 @@ reason="…")` if it isn't about all of them; write the assertion that an older 
 it (`HOSTILE_SYNCER=PATH/bin/syncer pytest tests/hostile` runs that version).
 """
 
-import configparser
 import json
 import os
 import subprocess
@@ -19,6 +18,8 @@ from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
+
+from plugin_packages import python_path
 
 from hack import loop_steps
 from hack.bench.daemon import SYNCER, Process
@@ -225,19 +226,11 @@ class HostileScene:
 
         They are installed by their entry points alone.
         """
-        root, paths = Path(installation()).parents[2] / "plugins", [str(self.folder)]
-        for plugin in names:
-            config = configparser.ConfigParser()
-            if not config.read(root / plugin / "setup.cfg"):
-                return False
-            info = self.folder / f"{plugin.replace('-', '_')}-1.dist-info"
-            info.mkdir(exist_ok=True)
-            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {config['metadata']['name']}\nVersion: 1\n")
-            lines = config["options.entry_points"]["syncer.syncers"].strip()
-            (info / "entry_points.txt").write_text(f"[syncer.syncers]\n{lines}\n")
-            paths.append(str(root / plugin))
-        found = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.environment = ("env", f"PYTHONPATH={found}")
+        root = Path(installation()).parents[2] / "plugins"
+        packages = [root / name for name in names]
+        if not all((each / "setup.cfg").exists() for each in packages):
+            return False
+        self.environment = ("env", f"PYTHONPATH={python_path(packages, self.folder)}")
         self.cli = (*self.environment, *self.cli)
         return True
 

@@ -187,10 +187,12 @@ class Scene:
             api.plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=given)
 
     def _remove(self, kind: str, obj: Obj) -> None:
+        """Delete an object of the virtual cluster, whatever finalizers hold it."""
         if obj["metadata"].get("finalizers"):  # no controller takes them off here
             self.virtual.patch(kind, key_of(obj), {"metadata": {"finalizers": None}})
         if not is_deleting(obj):
-            self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
+            grace = 0 if kind == "Pod" else None
+            self.virtual.delete(kind, key_of(obj), grace=grace)
 
     def _undefine(self) -> None:
         """Remove the CustomResourceDefinitions, and with them their objects, from both clusters."""

@@ -267,7 +267,8 @@ def is_bound(two: Stage, virtual: Obj) -> bool:
 
 def volumes() -> Workload:
     """Stand-ins of the volumes of claims, of which one is lost and one made again."""
-    kind, volumes = "persistentvolumeclaims", "persistentvolumes"
+    kind = "persistentvolumeclaims"
+    volumes = "persistentvolumes"
 
     def spoil(two: Stage) -> None:
         for each in two.virtual.objects(volumes):
@@ -296,7 +297,8 @@ def volumes() -> Workload:
 
 def restored() -> Workload:
     """Claims that have their data from a snapshot or from another claim, and outlive it."""
-    kind, snapshots = "persistentvolumeclaims", str(VOLUME_SNAPSHOTS)
+    kind = "persistentvolumeclaims"
+    snapshots = str(VOLUME_SNAPSHOTS)
 
     def snapshot(name: str, of: str) -> Obj:
         return build(VOLUME_SNAPSHOTS, name, spec={"source": {"persistentVolumeClaimName": of}})

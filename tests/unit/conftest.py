@@ -1,11 +1,15 @@
-"""Plugin packages in a temporary folder, as real distributions."""
+"""Plugin packages in a temporary folder, as real distributions, and an installation without an extra."""
 
+import builtins
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
+
+from syncer.translate import cel
 
 Install = Callable[..., None]
 
@@ -30,3 +34,19 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+@pytest.fixture
+def without_cel(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The library of CEL is not installed."""
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "cel":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    cel._library.cache_clear()
+    yield
+    cel._library.cache_clear()

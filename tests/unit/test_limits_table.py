@@ -16,7 +16,7 @@ from syncer.plugins import OURS, Installed
 ROOT = Path(__file__).parents[2]
 _METRIC = re.compile(r"`((?:syncer|workqueue|rest_client|controller_runtime|leader_election)_\w+)`")
 #: What moves a limit and is no option of the configuration.
-_NO_OPTIONS = {"syncer thaw", "--wait"}
+_NO_OPTIONS = {"syncer thaw", "--wait", "--cluster"}
 
 
 def page() -> str:

@@ -7,6 +7,7 @@ import pytest
 from vsyncer_gateway_api.gateway_classes import GatewayClassSyncer
 from vsyncer_gateway_api.gateways import GatewayConfig, GatewaySyncer
 from vsyncer_gateway_api.kinds import (
+    GATEWAY_CLASSES,
     GATEWAYS,
     GROUP,
     HTTP_ROUTES,
@@ -154,6 +155,71 @@ def test_grant_that_begins_and_ends_wakes_the_route(world: World, given: Obj, wa
         change(virtual=[given])
         found = {(each.syncer, str(each.key)) for each in world.woken()}
         assert (("httproutes", "shop/web") in found) is wakes
+
+
+@pytest.mark.parametrize(
+    ("observed", "hosts", "shown"),
+    [
+        (7, ["a.example.org"], 3),
+        (6, ["a.example.org"], 2),
+        (7, ["b.example.org"], 2),
+    ],
+    ids=["the latest", "an earlier copy", "before the tenant's change reaches it"],
+)
+def test_condition_is_about_a_generation_of_the_tenants_route(
+    world: World, observed: int, hosts: list[str], shown: int
+) -> None:
+    copy = copied(world, route(hostnames=["a.example.org"]))
+    conditions = [{"type": "Accepted", "observedGeneration": observed}, {"type": "Other"}]
+    status = {"parents": [{"parentRef": copy["spec"]["parentRefs"][0], "conditions": conditions}]}
+    latest = {"metadata": {"generation": 7}, "status": status}
+    generation = {"metadata": {"generation": 3}}
+    world.given(host=[merged(copy, latest)], virtual=[merged(route(hostnames=hosts), generation)])
+    [written] = [
+        each.obj
+        for each in world.decide(HTTPRouteSyncer, "shop/web").writes
+        if each.side is Side.VIRTUAL
+    ]
+    [parent] = written["status"]["parents"]
+    assert parent["conditions"] == [{**conditions[0], "observedGeneration": shown}, conditions[1]]
+
+
+@pytest.mark.parametrize(
+    ("observed", "port", "shown"),
+    [(7, 80, 3), (6, 80, 2), (7, 81, 4)],
+    ids=["the latest", "an earlier one", "with a change that goes up"],
+)
+def test_condition_is_about_a_generation_of_the_gateway_that_appears(
+    world: World, observed: int, port: int, shown: int
+) -> None:
+    def gateway(port: int) -> Obj:
+        listener = {"name": "http", "port": port, "protocol": "HTTP"}
+        return build(GATEWAYS, "shared", namespace="infra", spec={"listeners": [listener]})
+
+    world.given(virtual=[namespace("gateways")], host=[gateway(80)])
+    world.settle(GatewaySyncer, "gateways/web")
+    appears = world.virtual("Gateway", "gateways/web")
+    assert appears
+    conditions = [{"type": "Programmed", "observedGeneration": observed}]
+    listeners = [{"name": "http", "attachedRoutes": 0, "conditions": conditions}]
+    status = {"conditions": conditions, "listeners": listeners}
+    latest = {"metadata": {"generation": 7}, "status": status}
+    generation = {"metadata": {"generation": 3}}
+    world.given(host=[merged(gateway(port), latest)], virtual=[merged(appears, generation)])
+    [write] = world.decide(GatewaySyncer, "gateways/web").writes
+    found = write.obj["status"]
+    assert found["conditions"][0]["observedGeneration"] == shown
+    assert found["listeners"][0]["conditions"][0]["observedGeneration"] == shown
+
+
+def test_class_that_appears_has_its_own_generation(world: World) -> None:
+    status = {"conditions": [{"type": "Accepted", "observedGeneration": 7}]}
+    spec = {"controllerName": "example.org/gateway"}
+    latest = {"generation": 7}
+    host = build(GATEWAY_CLASSES, "envoy", metadata=latest, spec=spec, status=status)
+    world.given(host=[host])
+    [write] = world.decide(GatewayClassSyncer, "envoy").writes
+    assert write.obj["status"]["conditions"][0]["observedGeneration"] == 1
 
 
 def test_second_grant_keeps_the_copy_when_the_first_ends(world: World) -> None:

@@ -19,6 +19,7 @@ from syncer.api import (
     key_of,
     selectors,
 )
+from vsyncer_gateway_api import generations
 from vsyncer_gateway_api.kinds import GATEWAY_CLASSES
 
 
@@ -68,9 +69,14 @@ class GatewayClassSyncer(
         if dig(pair.host, field) != dig(pair.virtual, field):
             why = f"{field} can't be changed, so the class is replaced"
             return delete(virtual=pair.virtual, reason=why)
-        return apply(virtual=self._shown(ctx, pair.host))
+        return apply(virtual=self._shown(ctx, pair.host, pair.virtual))
 
-    def _shown(self, ctx: Context[GatewayClassConfig], host: Obj) -> Obj:
+    def _shown(
+        self, ctx: Context[GatewayClassConfig], host: Obj, virtual: Obj | None = None
+    ) -> Obj:
         shown = ctx.virtual_copy(host, key_of(host))
         copy_fields(host, shown, self.up)
+        if "status" in shown:
+            generation = generations.of_shown(virtual, shown.get("spec"))
+            shown["status"] = generations.of_virtual(shown["status"], host, generation)
         return shown

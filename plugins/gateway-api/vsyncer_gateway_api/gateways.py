@@ -28,6 +28,7 @@ from syncer.api import (
     skip,
     wait,
 )
+from vsyncer_gateway_api import generations
 from vsyncer_gateway_api.kinds import GATEWAYS, NAMESPACES
 from vsyncer_gateway_api.mappings import Mappings, checked
 
@@ -112,35 +113,36 @@ class GatewaySyncer(Syncer[GatewayConfig], SyncFromHost[GatewayConfig], Sync[Gat
 
     def sync(self, ctx: Context[GatewayConfig], pair: Pair) -> Decision:
         """Update it."""
-        return apply(virtual=_shown(ctx, pair.host, key_of(pair.virtual)))
+        return apply(virtual=_shown(ctx, pair.host, key_of(pair.virtual), pair.virtual))
 
 
-def _shown(ctx: Context[GatewayConfig], host: Obj, key: Key) -> Obj:
+def _shown(ctx: Context[GatewayConfig], host: Obj, key: Key, virtual: Obj | None = None) -> Obj:
     listeners = [_listener(each) for each in dig(host, "spec.listeners") or ()]
     spec = {"gatewayClassName": dig(host, "spec.gatewayClassName"), "listeners": listeners}
     shown = ctx.virtual_copy(host, key) | {"spec": spec}
     if "status" in host:
-        shown["status"] = _status(host["status"])
+        shown["status"] = _status(host, generations.of_shown(virtual, spec))
     return shown
 
 
-def _status(host: Obj) -> Obj:
-    """Return a status without the messages of its conditions.
-
-    They name Secrets and other objects of the host, such as one that isn't found.
-    """
-    status = _without_messages(host)
+def _status(host: Obj, generation: int) -> Obj:
+    """Return the status of the host's Gateway, about a generation of the virtual one."""
+    status = _with_own_conditions(host["status"], host, generation)
     if status.get("listeners"):
-        status["listeners"] = [_without_messages(each) for each in status["listeners"]]
+        listeners = status["listeners"]
+        status["listeners"] = [_with_own_conditions(each, host, generation) for each in listeners]
     return status
 
 
-def _without_messages(holder: Obj) -> Obj:
-    """Return an object whose conditions have no messages."""
-    conditions = holder.get("conditions")
-    if not conditions:
-        return {**holder}
-    return {**holder, "conditions": [{**each, "message": ""} for each in conditions]}
+def _with_own_conditions(part: Obj, host: Obj, generation: int) -> Obj:
+    """Return a part of a status, whose conditions have no messages and generations of their own.
+
+    Messages name Secrets and other objects of the host, such as one that isn't found.
+    """
+    own = {**generations.of_virtual(part, host, generation)}
+    if own.get("conditions"):
+        own["conditions"] = [{**each, "message": ""} for each in own["conditions"]]
+    return own
 
 
 def _listener(host: Obj) -> Obj:

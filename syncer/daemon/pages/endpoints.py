@@ -13,7 +13,7 @@ from syncer.cache.reflector import ReflectorState
 from syncer.config import SyncerConfig
 from syncer.daemon.connections import Connection
 from syncer.daemon.pages import control as control_api
-from syncer.daemon.pages import page_handlers, status
+from syncer.daemon.pages import monitoring, page_handlers, status
 from syncer.daemon.pages.history import History
 from syncer.daemon.pages.page import page_app
 from syncer.daemon.process import Process
@@ -72,6 +72,12 @@ async def serving(
             if server:
                 stack.callback(server.close)
         control = _control(process, lease)
+        monitoring.add(
+            control,
+            process.metrics.registry,
+            checks,
+            lambda: [*process.served, *process.unserved.clusters],
+        )
         await _serve_control(stack, control, config, lease)
         await _serve_page(stack, control, process, config)
         yield

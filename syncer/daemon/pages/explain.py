@@ -124,7 +124,7 @@ def row(
 
     ``status`` is that of :func:`status_of`.
     """
-    host_key = request.host_key or controller.host_key(request.key)
+    host_key = controller.host_key_of(request)
     by_host = controller.direction.by_host
     names = {
         "cluster": request.cluster,
@@ -354,7 +354,7 @@ def _not_kept(
 ) -> list[dict[str, str]]:
     """Return the fields that an API server has dropped or rewritten."""
     syncer = controller.syncer
-    host_key = request.host_key or controller.host_key(request.key)
+    host_key = controller.host_key_of(request)
     found: list[dict[str, str]] = []
     for ref in (
         ObjectRef(Side.VIRTUAL, syncer.resource, request.key),

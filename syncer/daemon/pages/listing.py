@@ -233,7 +233,7 @@ def _has_labels(
     if controller.virtual is not None:
         outline = controller.virtual.outline(request.key)
     if outline is None:
-        host_key = request.host_key or controller.host_key(request.key)
+        host_key = controller.host_key_of(request)
         host = controller.host_at(host_key)
         outline = None if host is None else host.outline(host_key)
     return outline is not None and selectors.matches(selector, labels_of(outline))

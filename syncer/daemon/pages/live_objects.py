@@ -43,7 +43,7 @@ async def live_objects(
     reads = []
     if controller.has(Side.VIRTUAL, request.key):
         reads.append(_read(pair.virtual, syncer.resource, request.key))
-    host_key = request.host_key or controller.host_key(request.key)
+    host_key = controller.host_key_of(request)
     if controller.has(Side.HOST, host_key):
         reads.append(_read(pair.host, syncer.host_resource, host_key))
     return [each for each in await asyncio.gather(*reads) if each is not None]
@@ -53,7 +53,7 @@ async def missed_home(
     pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
 ) -> list[LiveObject]:
     """Return the host's Namespace if a virtual object has no copy in it, and it can be read."""
-    host_key = request.host_key or controller.host_key(request.key)
+    host_key = controller.host_key_of(request)
     if not (controller.direction.makes_copies and host_key.namespace):
         return []
     if controller.has(Side.HOST, host_key) or not controller.has(Side.VIRTUAL, request.key):
@@ -96,7 +96,7 @@ def last_write(managers: Iterable[Mapping[str, Any]]) -> dict[str, str] | None:
 
 
 def endings(found: Iterable[LiveObject]) -> list[dict[str, Any]]:
-    """Return those of the objects that are being deleted, with what holds them.
+    """Return those of the objects that are being deleted, with their finalizers and conditions.
 
     A virtual cluster's API server may answer anything.
     """
@@ -119,7 +119,7 @@ def endings(found: Iterable[LiveObject]) -> list[dict[str, Any]]:
 
 
 def _conditions(namespace: Obj) -> list[str]:
-    """Return what a Namespace that is being deleted waits for, in the API server's words."""
+    """Return the API server's reasons why a deleted Namespace is still there."""
     found = dig(namespace, "status.conditions")
     if not isinstance(found, list):
         return []

@@ -127,7 +127,7 @@ class _Recorder:
                 "syncer": request.syncer,
                 "resource": controller.syncer.resource,
                 "key": request.key,
-                "host_key": request.host_key or controller.host_key(request.key),
+                "host_key": controller.host_key_of(request),
                 "reconcile_id": uuid.uuid4(),
             }
         return self._keys

@@ -164,7 +164,7 @@ def _requests(pair: ClusterPair, controller: BoundSyncer, key: str) -> Iterator[
     for request in VerifiedPairs(pair, controller).changed(everything=True):
         if request is None:
             continue
-        host_key = request.host_key or controller.host_key(request.key)
+        host_key = controller.host_key_of(request)
         if key in ("", str(request.key), str(host_key)):
             yield request
 

@@ -55,7 +55,7 @@ class VerifiedPairs:
 
     def add(self, request: SyncRequest) -> None:
         """Record that both objects of a request, as they are now, are in step."""
-        host_key = request.host_key or self.controller.host_key(request.key)
+        host_key = self.controller.host_key_of(request)
         virtual = self._version(Side.VIRTUAL, request.key)
         host = self._version(Side.HOST, host_key)
         is_by_virtual = self._direction.fakes or (self._direction.by_virtual and virtual)

@@ -644,6 +644,10 @@ class BoundSyncer:
         except Exception:  # noqa: BLE001 — a bug of the syncer, too
             return key
 
+    def host_key_of(self, request: SyncRequest) -> Key:
+        """Return the key of a request's host object: its own, or that of the copy."""
+        return request.host_key or self.host_key(request.key)
+
     def request_for(self, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request that an object of the syncer's resource belongs to, or None."""
         return self.direction.request_for(self, side, key, obj)

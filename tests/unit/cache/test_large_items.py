@@ -95,61 +95,49 @@ def test_list_of_stored_objects_decodes_no_large_item(decoded: list[str]) -> Non
         pytest.param([compact("MODIFIED", large(4))], id="known"),
     ],
 )
-def test_reflector_holds_no_large_item_once_it_is_processed(events: list[bytes]) -> None:
-    async def scenario() -> None:
-        async with running(Scene([page("5", large(4))], [[1.0, events, LIFE]])):
-            await asyncio.sleep(1.5)
-            assert memory_in_use() < STEP_BYTES / 4
-
-    play(scenario)
+async def test_reflector_holds_no_large_item_once_it_is_processed(events: list[bytes]) -> None:
+    async with running(Scene([page("5", large(4))], [[1.0, events, LIFE]])):
+        await asyncio.sleep(1.5)
+        assert memory_in_use() < STEP_BYTES / 4
 
 
 @pytest.mark.usefixtures("traced")
-def test_reflector_holds_no_large_item_that_was_decoded_for_nothing() -> None:
-    async def scenario() -> None:
-        watch: Opening = [1.0, [compact("MODIFIED", large(6))], LIFE]
-        async with running(Scene([page("5", obj(4))], [watch])) as scene:
-            await asyncio.sleep(0.5)
-            with scene.informer.writing(A) as writing:
-                scene.informer.wrote(A, writing, obj(7))
-            await asyncio.sleep(1.0)
-            assert scene.versions() == {"a": "7"}
-            assert memory_in_use() < STEP_BYTES / 4
-
-    play(scenario)
+async def test_reflector_holds_no_large_item_that_was_decoded_for_nothing() -> None:
+    watch: Opening = [1.0, [compact("MODIFIED", large(6))], LIFE]
+    async with running(Scene([page("5", obj(4))], [watch])) as scene:
+        await asyncio.sleep(0.5)
+        with scene.informer.writing(A) as writing:
+            scene.informer.wrote(A, writing, obj(7))
+        await asyncio.sleep(1.0)
+        assert scene.versions() == {"a": "7"}
+        assert memory_in_use() < STEP_BYTES / 4
 
 
 @pytest.mark.usefixtures("traced")
-def test_page_is_freed_while_the_next_one_is_awaited() -> None:
-    async def scenario() -> None:
-        whole = page("5", *(obj(4, Key("shop", name), data=LARGE_DATA) for name in "cdef"), token="more")
-        size = len(whole.body)
-        scene = Scene([whole, Later(10.0, page("5", obj(4)))], [[LIFE]])
-        del whole
-        before, _ = tracemalloc.get_traced_memory()
-        async with running(scene):
-            await asyncio.sleep(5.0)
-            assert len(list(scene.informer.keys())) == 4
-            assert tracemalloc.get_traced_memory()[0] - before < -size * 3 // 4
-            await asyncio.sleep(10.0)
-            assert scene.informer.get(A)
-
-    play(scenario)
+async def test_page_is_freed_while_the_next_one_is_awaited() -> None:
+    whole = page("5", *(obj(4, Key("shop", name), data=LARGE_DATA) for name in "cdef"), token="more")
+    size = len(whole.body)
+    scene = Scene([whole, Later(10.0, page("5", obj(4)))], [[LIFE]])
+    del whole
+    before, _ = tracemalloc.get_traced_memory()
+    async with running(scene):
+        await asyncio.sleep(5.0)
+        assert len(list(scene.informer.keys())) == 4
+        assert tracemalloc.get_traced_memory()[0] - before < -size * 3 // 4
+        await asyncio.sleep(10.0)
+        assert scene.informer.get(A)
 
 
 @pytest.mark.usefixtures("traced")
-def test_shared_watch_holds_no_large_event_once_it_is_processed() -> None:
-    async def scenario() -> None:
-        async with host() as scene:
-            member = scene.join("a")
-            await soon()
-            await asyncio.sleep(1)
-            scene.put("one", "a", text="x" * 2 * STEP_BYTES)
-            await asyncio.sleep(1)
-            assert member.names() == {"one"}
-            assert memory_in_use() < STEP_BYTES / 4
-
-    play(scenario)
+async def test_shared_watch_holds_no_large_event_once_it_is_processed() -> None:
+    async with host() as scene:
+        member = scene.join("a")
+        await soon()
+        await asyncio.sleep(1)
+        scene.put("one", "a", text="x" * 2 * STEP_BYTES)
+        await asyncio.sleep(1)
+        assert member.names() == {"one"}
+        assert memory_in_use() < STEP_BYTES / 4
 
 
 @pytest.mark.usefixtures("traced")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from informer_scene import A, B, Watched, obj
-from reflector_scene import LIFE, Scene, bookmark, line, page, play, running
+from reflector_scene import LIFE, Scene, bookmark, line, page, running
 
 from syncer.api import Key, Obj
 from syncer.cache.informer import Informer
@@ -273,46 +273,39 @@ def test_subscriber_that_raises_stops_no_other(watched: Watched, informer: Infor
         b"\xff\xfe",
     ],
 )
-def test_line_of_a_watch_that_is_no_event_is_passed_over(nonsense: bytes) -> None:
-    async def scenario() -> None:
-        lines = [nonsense, line("MODIFIED", obj(8)), bookmark("12")]
-        async with running(Scene([page("5", obj(1))], [[1.0, lines, LIFE]])) as scene:
-            await asyncio.sleep(2)
-            assert scene.versions() == {"a": "8"}
-            assert scene.informer.nameless == 1
-            assert scene.informer.version == "12"
-            assert scene.reflector.state is ReflectorState.WATCHING
-            assert scene.reflector.error is None
-
-    play(scenario)
+async def test_line_of_a_watch_that_is_no_event_is_passed_over(nonsense: bytes) -> None:
+    lines = [nonsense, line("MODIFIED", obj(8)), bookmark("12")]
+    async with running(Scene([page("5", obj(1))], [[1.0, lines, LIFE]])) as scene:
+        await asyncio.sleep(2)
+        assert scene.versions() == {"a": "8"}
+        assert scene.informer.nameless == 1
+        assert scene.informer.version == "12"
+        assert scene.reflector.state is ReflectorState.WATCHING
+        assert scene.reflector.error is None
 
 
-def test_watch_that_brings_only_nonsense_comes_later_each_time() -> None:
-    async def scenario() -> None:
-        async with running(Scene([page("5")] * 40, [[[b"<html>"]]] * 40)) as scene:
-            await asyncio.sleep(60)
-            assert len([request for _, request in scene.asked if request == "watch 5"]) < 15
-
-    play(scenario)
+async def test_watch_that_brings_only_nonsense_comes_later_each_time() -> None:
+    async with running(Scene([page("5")] * 40, [[[b"<html>"]]] * 40)) as scene:
+        await asyncio.sleep(60)
+        assert len([request for _, request in scene.asked if request == "watch 5"]) < 15
 
 
-def test_unexpected_exception_of_a_reflector_is_a_failure_that_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        scene = Scene([page("5", obj(1))] * 3)
-        replacing, failures = scene.informer.replacing, iter([RuntimeError("a bug"), KeyError("b")])
+async def test_unexpected_exception_of_a_reflector_is_a_failure_that_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene([page("5", obj(1))] * 3)
+    replacing, failures = scene.informer.replacing, iter([RuntimeError("a bug"), KeyError("b")])
 
-        def fails() -> Any:
-            for error in failures:
-                raise error
-            return replacing()
+    def fails() -> Any:
+        for error in failures:
+            raise error
+        return replacing()
 
-        monkeypatch.setattr(scene.informer, "replacing", fails)
-        async with running(scene):
-            await asyncio.sleep(FIRST_WAIT)
-            assert "RuntimeError: a bug" in str(scene.reflector.error)
-            assert scene.heard.calls == ["failed: SyncerError"]
-            await asyncio.sleep(LAST_WAIT)
-            assert scene.versions() == {"a": "1"}
-            assert scene.reflector.error is None
-
-    play(scenario)
+    monkeypatch.setattr(scene.informer, "replacing", fails)
+    async with running(scene):
+        await asyncio.sleep(FIRST_WAIT)
+        assert "RuntimeError: a bug" in str(scene.reflector.error)
+        assert scene.heard.calls == ["failed: SyncerError"]
+        await asyncio.sleep(LAST_WAIT)
+        assert scene.versions() == {"a": "1"}
+        assert scene.reflector.error is None

@@ -15,6 +15,8 @@ from syncer.clusters import codec
 from syncer.clusters.codec import WatchEvent
 from syncer.steps import STEP_BYTES
 
+pytestmark = pytest.mark.real_time
+
 both = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
 
 
@@ -139,30 +141,27 @@ def versions(events: Iterable[WatchEvent]) -> list[str]:
     return [codec.version(event.object) for event in events]
 
 
-def test_small_event_is_taken_at_once_where_none_waits_before_it() -> None:
-    async def scenario() -> None:
-        taken: list[WatchEvent] = []
-        seat = Seat(Informer(MAPS, clock=lambda: 0.0), "a", taken.append)
-        seat.begin("1")
-        seat.add(modified(2))
-        seat.open("1", ordered=True)
-        seat.add(modified(3))
-        batches = seat.batches()
-        assert versions(await anext(batches)) == ["2", "3"]
-        seat.add(modified(4))
-        assert versions(await anext(batches)) == ["4"], "the batch before was still being processed"
-        waiting = asyncio.ensure_future(anext(batches))
-        await asyncio.sleep(0)
-        seat.add(modified(5))
-        seat.add(WatchEvent("DELETED", modified(6).object), Lost(Key(HOME, "one"), "u1"))
-        assert versions(taken) == ["5"], "the store doesn't know the object that was lost"
-        seat.add(modified(7, text="x" * STEP_BYTES))
-        seat.add(modified(8))
-        assert versions(await waiting) == ["7"]
-        assert versions(await anext(batches)) == ["8"]
-        assert versions(taken) == ["5"]
-
-    asyncio.run(scenario())
+async def test_small_event_is_taken_at_once_where_none_waits_before_it() -> None:
+    taken: list[WatchEvent] = []
+    seat = Seat(Informer(MAPS, clock=lambda: 0.0), "a", taken.append)
+    seat.begin("1")
+    seat.add(modified(2))
+    seat.open("1", ordered=True)
+    seat.add(modified(3))
+    batches = seat.batches()
+    assert versions(await anext(batches)) == ["2", "3"]
+    seat.add(modified(4))
+    assert versions(await anext(batches)) == ["4"], "the batch before was still being processed"
+    waiting = asyncio.ensure_future(anext(batches))
+    await asyncio.sleep(0)
+    seat.add(modified(5))
+    seat.add(WatchEvent("DELETED", modified(6).object), Lost(Key(HOME, "one"), "u1"))
+    assert versions(taken) == ["5"], "the store doesn't know the object that was lost"
+    seat.add(modified(7, text="x" * STEP_BYTES))
+    seat.add(modified(8))
+    assert versions(await waiting) == ["7"]
+    assert versions(await anext(batches)) == ["8"]
+    assert versions(taken) == ["5"]
 
 
 def test_event_that_concerns_every_reflector_is_taken_in_a_step_of_each() -> None:
@@ -175,49 +174,43 @@ def test_event_that_concerns_every_reflector_is_taken_in_a_step_of_each() -> Non
     assert versions(seat._next()) == ["2"]
 
 
-def test_others_run_between_two_batches_and_not_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        seats = Seats("a")
-        seat = seats.seats["a"]
-        for version in (5, 6):
-            event = WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text="x" * STEP_BYTES), version)))
-            seats.watch._pass_on(event)
-        pauses: list[float] = []
+async def test_others_run_between_two_batches_and_not_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    seats = Seats("a")
+    seat = seats.seats["a"]
+    for version in (5, 6):
+        event = WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text="x" * STEP_BYTES), version)))
+        seats.watch._pass_on(event)
+    pauses: list[float] = []
 
-        async def sleep(seconds: float) -> None:
-            pauses.append(seconds)
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
 
-        monkeypatch.setattr(asyncio, "sleep", sleep)
-        taken: list[list[str]] = []
-        async for batch in seat.batches():
-            taken.append([codec.version(event.object) for event in batch])
-            seat.end(None)
-        assert taken == [["5"], ["6"]]
-        assert pauses == [0]
-
-    asyncio.run(scenario())
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    taken: list[list[str]] = []
+    async for batch in seat.batches():
+        taken.append([codec.version(event.object) for event in batch])
+        seat.end(None)
+    assert taken == [["5"], ["6"]]
+    assert pauses == [0]
 
 
-def test_reader_waits_only_for_reflectors_that_take_the_events_and_are_far_behind() -> None:
-    async def scenario() -> None:
-        seats = Seats("a", "b")
-        a, b = seats.seats["a"], seats.seats["b"]
-        b.is_open = False
-        for version in range(2, 12):
-            for name in ("a", "b"):
-                obj = with_version(marked("one", name, text="x" * STEP_BYTES), version)
-                seats.watch._pass_on(WatchEvent("MODIFIED", raw(obj)))
-        await asyncio.wait_for(b.room(), 1)
-        waiting = asyncio.ensure_future(a.room())
-        for _ in range(10 - ENOUGH_WAITING // STEP_BYTES):
-            assert not waiting.done()
-            a._next()
-            await asyncio.sleep(0)
+async def test_reader_waits_only_for_reflectors_that_take_the_events_and_are_far_behind() -> None:
+    seats = Seats("a", "b")
+    a, b = seats.seats["a"], seats.seats["b"]
+    b.is_open = False
+    for version in range(2, 12):
+        for name in ("a", "b"):
+            obj = with_version(marked("one", name, text="x" * STEP_BYTES), version)
+            seats.watch._pass_on(WatchEvent("MODIFIED", raw(obj)))
+    await asyncio.wait_for(b.room(), 1)
+    waiting = asyncio.ensure_future(a.room())
+    for _ in range(10 - ENOUGH_WAITING // STEP_BYTES):
         assert not waiting.done()
         a._next()
-        await asyncio.wait_for(waiting, 1)
-
-    asyncio.run(scenario())
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    a._next()
+    await asyncio.wait_for(waiting, 1)
 
 
 def test_events_that_the_list_has_included_are_left_out() -> None:

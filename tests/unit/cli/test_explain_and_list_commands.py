@@ -345,6 +345,53 @@ def test_watch_prints_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ]
 
 
+# -- names list ------------------------------------------------------------------------------------
+
+
+def test_names_of_all_objects_that_have_one_on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = {**IN_STEP, "syncer": "nodes", "kind": "Node", "key": "n1", "hostKey": ""}
+    there = asking(Pages(*[page(SKIPPED, fake, IN_STEP) for _ in range(4)]), monkeypatch, tmp_path)
+    assert call("names", "list").stdout == (
+        "CLUSTER   SYNCER       VIRTUAL       HOST\n"
+        "shop      configmaps   shop/hidden   vc-shop/hidden-x-shop-x-shop\n"
+        "shop      configmaps   shop/shown    vc-shop/hidden-x-shop-x-shop\n"
+    )
+    assert there.asked[0]["states"] == "in_step,pending,skipped,failing,parked,paused,frozen"
+    wide = call("names", "list", "-o", "wide").stdout.splitlines()
+    assert wide[0].split() == ["CLUSTER", "SYNCER", "VIRTUAL", "HOST", "ON-VIRTUAL", "ON-HOST"]
+    assert wide[1].split()[-2:] == ["true", "false"]
+    assert call("names", "list", "-o", "name").stdout == "vc-shop/hidden-x-shop-x-shop\n" * 2
+    assert json.loads(call("names", "list", "-o", "json").stdout)[0] == {
+        "cluster": "shop",
+        "syncer": "configmaps",
+        "virtual": "shop/hidden",
+        "host": "vc-shop/hidden-x-shop-x-shop",
+        "kind": "ConfigMap",
+        "onVirtual": True,
+        "onHost": False,
+    }
+
+
+def test_names_are_chosen_as_a_list_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = asking(Pages(page()), monkeypatch, tmp_path)
+    result = call("names", "list", "pods", "-n", "shop", "-l", "app=web")
+    assert (result.stdout, result.stderr) == ("", "there is no such object\n")
+    assert {name: there.asked[0][name] for name in ("kind", "namespace", "selector")} == {
+        "kind": "pods",
+        "namespace": "shop",
+        "selector": "app=web",
+    }
+    assert "give either -n or -A" in call("names", "list", "-A", "-n", "shop", status=2).output
+
+
+def test_name_of_a_tenant_stays_on_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asking(Pages(*[page({**SKIPPED, "hostKey": "a\x1b[2J\nb"}) for _ in range(2)]), monkeypatch, tmp_path)
+    for form in ("name", "table"):
+        output = call("names", "list", "-o", form, "--no-headers").stdout
+        assert "\x1b" not in output
+        assert output.count("\n") == 1
+
+
 @pytest.mark.parametrize("command", ["explain", "list", "parked", "status", "thaw", "clusters"])
 def test_help_of_a_query_has_its_own_flags(command: str) -> None:
     text = call(command, "--help").stdout

@@ -74,7 +74,7 @@ def test_policy_lets_any_mark_into_assigned_host_namespaces_alone(secrets: str) 
 def test_daemon_is_asked_about_one_that_only_a_secret_names(secrets: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def exchange(socket_path: str, method: str, path: str, given: Any) -> tuple[int, bytes]:
+    def exchange(socket_path: str, method: str, path: str, given: Any, seconds: float) -> tuple[int, bytes]:
         asked.append((path, given["cluster"]))
         return 200, b"[]"
 

@@ -6,9 +6,14 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import trustme
 
+from kube_envtest import ApiServer
+from syncer.api import Side
+from syncer.clusters.client import SideClient
+from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
@@ -124,6 +129,20 @@ async def serve(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncItera
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks)
+
+
+@asynccontextmanager
+async def over_tls(folder: Path) -> AsyncIterator[tuple[ApiServer, SideClient]]:
+    """Yield an API server, and a client that talks to it over TLS with the token of a kubeconfig."""
+    server = ApiServer(rbac=True)
+    await server.start(tls=True)
+    settings = ConnectionSettings(kubeconfig=str(server.kubeconfig(folder / "config")))
+    cluster = connect(settings, side=Side.HOST, environ={})
+    try:
+        yield server, cluster
+    finally:
+        await cluster.close()
+        await server.stop()
 
 
 def plain_transport(endpoint: Endpoint) -> HttpTransport:

@@ -16,6 +16,8 @@ from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Endpoint
 
+pytestmark = pytest.mark.real_time
+
 PODS = Resource("v1", "Pod", "pods")
 ROLES = Resource("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
 WEB = Key("shop", "web")
@@ -198,7 +200,7 @@ def test_delete_of_a_gone_or_another_object_is_an_error(code: int, kind: type[Ex
         one_call(lambda c: c.delete(PODS, WEB, uid="u"), code, {"kind": "Status", "code": code})
 
 
-def test_list_goes_on_until_there_is_no_more() -> None:
+async def test_list_goes_on_until_there_is_no_more() -> None:
     def item(name: str) -> Obj:
         return {"metadata": {"name": name}}
 
@@ -212,20 +214,15 @@ def test_list_goes_on_until_there_is_no_more() -> None:
             "items": [item("c")],
         },
     }
-
-    async def main() -> None:
-        async with cluster_on(lambda call: call.reply(200, json.dumps(pages[call.path]).encode())) as (cluster, _):
-            found = [
-                page
-                async for page in cluster.list_pages(PODS, namespace="shop", selector="a=b,!c", fields="x=1", limit=2)
-            ]
-            assert [[codec.decode(raw) for raw in page.items] for page in found] == [
-                [item("a"), item("b")],
-                [item("c")],
-            ]
-            assert [(page.resource_version, page.remaining) for page in found] == [("7", 1), ("7", None)]
-
-    asyncio.run(main())
+    async with cluster_on(lambda call: call.reply(200, json.dumps(pages[call.path]).encode())) as (cluster, _):
+        found = [
+            page async for page in cluster.list_pages(PODS, namespace="shop", selector="a=b,!c", fields="x=1", limit=2)
+        ]
+        assert [[codec.decode(raw) for raw in page.items] for page in found] == [
+            [item("a"), item("b")],
+            [item("c")],
+        ]
+        assert [(page.resource_version, page.remaining) for page in found] == [("7", 1), ("7", None)]
 
 
 MALFORMED = b'{"metadata":{"name":"a"},"data":nothing,"more":"%s"}' % (b"x" * codec.MOST_CUT)
@@ -253,19 +250,16 @@ def test_list_that_never_ends_is_given_up(token: str, item: bytes) -> None:
     assert next(pages) < 20
 
 
-def test_list_that_expires_half_way_raises_expired() -> None:
+async def test_list_that_expires_half_way_raises_expired() -> None:
     async def answer(call: Call) -> None:
         if "continue" in call.path:
             await call.reply(410, b'{"kind":"Status","reason":"Expired"}')
         else:
             await call.reply(200, b'{"metadata":{"continue":"t"},"items":[{"metadata":{"name":"a"}}]}')
 
-    async def main() -> None:
-        async with cluster_on(answer) as (cluster, _):
-            with pytest.raises(Expired):
-                await cluster.list(PODS)
-
-    asyncio.run(main())
+    async with cluster_on(answer) as (cluster, _):
+        with pytest.raises(Expired):
+            await cluster.list(PODS)
 
 
 def test_listed_objects_have_kind_and_version() -> None:
@@ -275,7 +269,7 @@ def test_listed_objects_have_kind_and_version() -> None:
     assert found == [{**named, "metadata": {"name": "a"}}, {**named, "kind": "Mine"}]
 
 
-def test_watch_hands_over_events_and_bookmarks_and_errors() -> None:
+async def test_watch_hands_over_events_and_bookmarks_and_errors() -> None:
     events = [
         {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "8"}}},
         {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}},
@@ -288,79 +282,64 @@ def test_watch_hands_over_events_and_bookmarks_and_errors() -> None:
             await call.chunk(json.dumps(event).encode() + b"\n")
         await call.chunk(b"")
 
-    async def main() -> None:
-        seen = Seen()
-        async with cluster_on(answer, observer=seen) as (cluster, peer):
-            async with cluster.watch(
-                PODS, namespace="shop", selector="a=b", resource_version="7", timeout_seconds=300
-            ) as watch:
-                got = [(event.type, codec.decode(event.object)) async for batch in watch for event in batch]
-            assert got == [(event["type"], event["object"]) for event in events]
-            [call] = peer.calls
-            assert call.path == (
-                "/api/v1/namespaces/shop/pods?watch=1&allowWatchBookmarks=true&labelSelector=a%3Db"
-                "&resourceVersion=7&timeoutSeconds=300"
-            )
-        assert seen.requests == [("WATCH", 200)]
-
-    asyncio.run(main())
+    seen = Seen()
+    async with cluster_on(answer, observer=seen) as (cluster, peer):
+        async with cluster.watch(
+            PODS, namespace="shop", selector="a=b", resource_version="7", timeout_seconds=300
+        ) as watch:
+            got = [(event.type, codec.decode(event.object)) async for batch in watch for event in batch]
+        assert got == [(event["type"], event["object"]) for event in events]
+        [call] = peer.calls
+        assert call.path == (
+            "/api/v1/namespaces/shop/pods?watch=1&allowWatchBookmarks=true&labelSelector=a%3Db"
+            "&resourceVersion=7&timeoutSeconds=300"
+        )
+    assert seen.requests == [("WATCH", 200)]
 
 
 @pytest.mark.parametrize(("code", "kind"), [(410, Expired), (404, NotFound), (500, Unreachable)])
-def test_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: type[Exception]) -> None:
-    async def main() -> None:
-        seen = Seen()
-        async with cluster_on(lambda call: call.reply(code, b'{"kind":"Status"}'), observer=seen) as (cluster, _):
-            with pytest.raises(kind):
-                async with cluster.watch(PODS):
-                    pytest.fail("the watch is open")
-        assert seen.requests == [("WATCH", code)]
-
-    asyncio.run(main())
+async def test_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: type[Exception]) -> None:
+    seen = Seen()
+    async with cluster_on(lambda call: call.reply(code, b'{"kind":"Status"}'), observer=seen) as (cluster, _):
+        with pytest.raises(kind):
+            async with cluster.watch(PODS):
+                pytest.fail("the watch is open")
+    assert seen.requests == [("WATCH", code)]
 
 
 @pytest.mark.parametrize("line", [b"not json\n", b'{"object":{}}\n'])
-def test_line_of_a_watch_that_is_no_event_is_handed_over_as_unreadable(line: bytes) -> None:
+async def test_line_of_a_watch_that_is_no_event_is_handed_over_as_unreadable(line: bytes) -> None:
     async def answer(call: Call) -> None:
         await call.start_chunked()
         await call.chunk(line)
         await call.chunk(b"")
 
-    async def main() -> None:
-        async with cluster_on(answer) as (cluster, _), cluster.watch(PODS) as watch:
-            assert [[event.type for event in batch] async for batch in watch] == [[codec.UNREADABLE]]
-
-    asyncio.run(main())
+    async with cluster_on(answer) as (cluster, _), cluster.watch(PODS) as watch:
+        assert [[event.type for event in batch] async for batch in watch] == [[codec.UNREADABLE]]
 
 
-def test_watch_that_breaks_is_unreachable() -> None:
+async def test_watch_that_breaks_is_unreachable() -> None:
     async def answer(call: Call) -> None:
         await call.start_chunked()
         await call.chunk(b'{"type":"ADDED","object":{}}\n')
         await asyncio.sleep(0)
         call.writer.close()
 
-    async def main() -> None:
-        async with cluster_on(answer) as (cluster, _), cluster.watch(PODS) as watch:
-            with pytest.raises(Unreachable, match="virtual cluster vc: watch pods"):
-                async for _ in watch:
-                    pass
-
-    asyncio.run(main())
+    async with cluster_on(answer) as (cluster, _), cluster.watch(PODS) as watch:
+        with pytest.raises(Unreachable, match="virtual cluster vc: watch pods"):
+            async for _ in watch:
+                pass
 
 
-def test_exception_in_the_body_of_a_watch_is_passed_on() -> None:
+async def test_exception_in_the_body_of_a_watch_is_passed_on() -> None:
     async def answer(call: Call) -> None:
         await call.start_chunked()
         await call.chunk(b'{"type":"ADDED","object":{}}\n')
         await asyncio.Event().wait()
 
-    async def main() -> None:
-        async with cluster_on(answer) as (cluster, _):
-            with pytest.raises(ConnectionResetError, match="mine"):
-                await fail_in_the_body(cluster)
-
-    asyncio.run(main())
+    async with cluster_on(answer) as (cluster, _):
+        with pytest.raises(ConnectionResetError, match="mine"):
+            await fail_in_the_body(cluster)
 
 
 async def fail_in_the_body(cluster: SideClient) -> None:
@@ -369,33 +348,25 @@ async def fail_in_the_body(cluster: SideClient) -> None:
             raise ConnectionResetError("mine")
 
 
-def test_missing_server_is_reported_to_the_observer() -> None:
-    async def main() -> None:
-        seen, endpoint = Seen(), Endpoint("127.0.0.1", await free_port(), tls=False)
-        cluster = SideClient("host", Side.HOST, plain_transport(endpoint), observer=seen)
-        with pytest.raises(
-            Unreachable, match=f"host cluster: get pods shop/web: no connection to {endpoint.authority}"
-        ):
+async def test_missing_server_is_reported_to_the_observer() -> None:
+    seen, endpoint = Seen(), Endpoint("127.0.0.1", await free_port(), tls=False)
+    cluster = SideClient("host", Side.HOST, plain_transport(endpoint), observer=seen)
+    with pytest.raises(Unreachable, match=f"host cluster: get pods shop/web: no connection to {endpoint.authority}"):
+        await cluster.get(PODS, WEB)
+    with pytest.raises(Unreachable):
+        async with cluster.watch(PODS):
+            pytest.fail("the watch is open")
+    await cluster.close()
+    assert seen.requests == [("GET", 0), ("WATCH", 0)]
+
+
+async def test_requests_have_the_deadline_of_the_cluster() -> None:
+    async def answer(call: Call) -> None:
+        await asyncio.Event().wait()
+
+    async with cluster_on(answer, timeout=0.05) as (cluster, _):
+        with pytest.raises(Unreachable, match="no reply in time"):
             await cluster.get(PODS, WEB)
-        with pytest.raises(Unreachable):
-            async with cluster.watch(PODS):
-                pytest.fail("the watch is open")
-        await cluster.close()
-        assert seen.requests == [("GET", 0), ("WATCH", 0)]
-
-    asyncio.run(main())
-
-
-def test_requests_have_the_deadline_of_the_cluster() -> None:
-    async def main() -> None:
-        async def answer(call: Call) -> None:
-            await asyncio.Event().wait()
-
-        async with cluster_on(answer, timeout=0.05) as (cluster, _):
-            with pytest.raises(Unreachable, match="no reply in time"):
-                await cluster.get(PODS, WEB)
-
-    asyncio.run(main())
 
 
 def test_error_page_of_a_proxy_is_an_error_too() -> None:
@@ -408,10 +379,7 @@ async def html_reply() -> None:
         await cluster.fetch("/version")
 
 
-def test_fetched_document_that_is_no_object_is_malformed() -> None:
-    async def main() -> None:
-        async with cluster_on(lambda call: call.reply(200, b"[]")) as (cluster, _):
-            with pytest.raises(codec.DecodeError, match="/version is no JSON object"):
-                await cluster.fetch("/version")
-
-    asyncio.run(main())
+async def test_fetched_document_that_is_no_object_is_malformed() -> None:
+    async with cluster_on(lambda call: call.reply(200, b"[]")) as (cluster, _):
+        with pytest.raises(codec.DecodeError, match="/version is no JSON object"):
+            await cluster.fetch("/version")

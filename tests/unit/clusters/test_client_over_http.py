@@ -1,55 +1,35 @@
 """The daemon's own client on real sockets, talking to the in-process API server."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from cluster_servers import PATIENCE
+from cluster_servers import PATIENCE, over_tls
 
 from kube_envtest import ApiServer, Rule
 from syncer.api import Key, Resource, Side
 from syncer.api.errors import Expired, Invalid, NotFound, Unreachable
 from syncer.clusters import client, codec, pieces
 from syncer.clusters.client import SideClient
-from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.discovery import Discovery
 from syncer.clusters.errors import FailedRequest, from_failure
 from syncer.clusters.transport import HttpRequest, HttpResponse, LineSplitter, ReplyTooLarge
 
+pytestmark = pytest.mark.real_time
+
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 KEY = Key("default", "a")
-
-Scene = Callable[[ApiServer, SideClient], Coroutine[Any, Any, None]]
-
-
-@pytest.fixture
-def play(tmp_path: Path) -> Callable[[Scene], None]:
-    """Run a scene with a server and a client that talks to it over TLS."""
-
-    async def run(scene: Scene) -> None:
-        server = ApiServer(rbac=True)
-        await server.start(tls=True)
-        config = server.kubeconfig(tmp_path / "config")
-        settings = ConnectionSettings(kubeconfig=str(config))
-        cluster = connect(settings, side=Side.HOST, environ={})
-        try:
-            await scene(server, cluster)
-        finally:
-            await cluster.close()
-            await server.stop()
-
-    return lambda scene: asyncio.run(run(scene))
 
 
 def config_map(name: str = "a") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
 
 
-def test_objects(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_objects(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         made = await cluster.create(CONFIG_MAPS, config_map())
         assert made == server.get(CONFIG_MAPS, KEY)
         changed = await cluster.patch(CONFIG_MAPS, KEY, {"data": {"x": "1"}})
@@ -62,11 +42,9 @@ def test_objects(play: Callable[[Scene], None]) -> None:
         with pytest.raises(NotFound):
             await cluster.get(CONFIG_MAPS, KEY)
 
-    play(scene)
 
-
-def test_watches(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_watches(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         async with cluster.watch(CONFIG_MAPS, resource_version=str(server.revision)) as watch:
             await cluster.create(CONFIG_MAPS, config_map())
             async for events in watch:
@@ -79,39 +57,31 @@ def test_watches(play: Callable[[Scene], None]) -> None:
                 async for _ in watch:
                     pass
 
-    play(scene)
 
-
-def test_resets(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_resets(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         server.faults.add(Rule(verb="create", reset="after", count=1))
         with pytest.raises(Unreachable):
             await cluster.create(CONFIG_MAPS, config_map())
         assert server.get(CONFIG_MAPS, KEY) is not None
 
-    play(scene)
 
-
-def test_discovery(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_discovery(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (_, cluster):
         discovery = Discovery(cluster)
         await discovery.refresh()
         assert discovery.find("po").kind == "Pod"
         assert discovery.has_status(discovery.find("deployments"))
         assert not discovery.has_status(CONFIG_MAPS)
 
-    play(scene)
 
-
-def test_watch_is_closed_with_its_connection(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_watch_is_closed_with_its_connection(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         async with cluster.watch(CONFIG_MAPS, resource_version=str(server.revision)):
             assert server.open_watches == 1
         async with asyncio.timeout(PATIENCE):
             while server.open_watches:  # noqa: ASYNC110 - the server has no event for it
                 await asyncio.sleep(0.01)
-
-    play(scene)
 
 
 # -- sizes -----------------------------------------------------------------------------------------
@@ -147,10 +117,10 @@ def limited(cluster: SideClient, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("small")
-def test_page_over_the_bound_is_requested_with_fewer_objects(
-    play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+async def test_page_over_the_bound_is_requested_with_fewer_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         limits = limited(cluster, monkeypatch)
         filled(server, {f"a{number:02}": 5 * KB for number in range(10)} | {f"b{number:02}": 1 for number in range(40)})
         pages = [page async for page in cluster.list_pages(CONFIG_MAPS, namespace="default", limit=32)]
@@ -162,12 +132,10 @@ def test_page_over_the_bound_is_requested_with_fewer_objects(
         assert (limits[3], max(limits[3:])) == (2, 8), "there is room for more again"
         assert max(sum(len(bytes(raw)) for raw in page.items) for page in pages) < 12 * KB
 
-    play(scene)
-
 
 @pytest.mark.usefixtures("small")
-def test_object_over_the_bound_comes_without_its_contents_and_others_whole(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_object_over_the_bound_comes_without_its_contents_and_others_whole(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         filled(server, {"a": 1, "b": 40 * KB, "c": 25 * KB, "d": 40 * KB})
         found = {one["metadata"]["name"]: one for one in await cluster.list(CONFIG_MAPS, namespace="default")}
         assert found.keys() == {"a", "b", "c", "d", "kube-root-ca.crt"}
@@ -177,12 +145,10 @@ def test_object_over_the_bound_comes_without_its_contents_and_others_whole(play:
         assert (found["b"]["kind"], "data" in found["b"]) == ("ConfigMap", False)
         assert found["c"]["data"] == {"a": "x" * 25 * KB}
 
-    play(scene)
-
 
 @pytest.mark.usefixtures("small")
-def test_large_malformed_page_is_requested_with_fewer_objects_and_cut_in_steps(
-    play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+async def test_large_malformed_page_is_requested_with_fewer_objects_and_cut_in_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To cut up a page of 8 MiB would take seconds of a step of the event loop."""
     cut: list[int] = []
@@ -194,8 +160,7 @@ def test_large_malformed_page_is_requested_with_fewer_objects_and_cut_in_steps(
 
     monkeypatch.setattr(codec, "MOST_CUT", 4 * KB)
     monkeypatch.setattr(pieces, "elements", noted)
-
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         filled(server, {f"a{number}": KB for number in range(8)} | {"b": 8 * KB, "c": 1})
         for name in ("a3", "b"):
             there = server.get(CONFIG_MAPS, Key("default", name)) or {}
@@ -211,8 +176,6 @@ def test_large_malformed_page_is_requested_with_fewer_objects_and_cut_in_steps(
         assert 0 < max(cut) <= 4 * KB
         assert min(limits) == 1
 
-    play(scene)
-
 
 def test_answer_over_the_bound_is_no_lost_connection() -> None:
     failure = ReplyTooLarge(16 << 20)
@@ -224,12 +187,9 @@ def test_answer_over_the_bound_is_no_lost_connection() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_event_over_the_bound_makes_the_watch_expire(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
-        async with cluster.watch(CONFIG_MAPS, namespace="default") as watch:
-            filled(server, {"b": 40 * KB})
-            with pytest.raises(Expired, match="the reply is larger than"):
-                async for _ in watch:
-                    pass
-
-    play(scene)
+async def test_event_over_the_bound_makes_the_watch_expire(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster), cluster.watch(CONFIG_MAPS, namespace="default") as watch:
+        filled(server, {"b": 40 * KB})
+        with pytest.raises(Expired, match="the reply is larger than"):
+            async for _ in watch:
+                pass

@@ -18,7 +18,7 @@ from syncer.clusters.exec_plugin import issue, parse
 from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material, PluginFailed
 from syncer.clusters.transport import CredentialsAwaited, CredentialsFailed, Endpoint
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
 PLAIN = Login(Endpoint("h", 1, tls=False, source="kube.yaml, context c, user u"))
 #: Seconds, after which a test gives up.
@@ -70,52 +70,40 @@ def test_secrets_do_not_appear_in_texts() -> None:
     assert "s3cret" not in f"{login!r} {login} {access!r}"
 
 
-def test_token_file_is_checked_every_ten_seconds(tmp_path: Path) -> None:
+async def test_token_file_is_checked_every_ten_seconds(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
-        first = await credentials.access()
-        file.write_text("two")
-        clock.now += 9
-        assert await credentials.access() is first
-        clock.now += 2
-        assert (await credentials.access()).headers == (("Authorization", "Bearer two"),)
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
+    first = await credentials.access()
+    file.write_text("two")
+    clock.now += 9
+    assert await credentials.access() is first
+    clock.now += 2
+    assert (await credentials.access()).headers == (("Authorization", "Bearer two"),)
 
 
-def test_same_content_is_the_same_access(tmp_path: Path) -> None:
+async def test_same_content_is_the_same_access(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
-        first = await credentials.access()
-        clock.now += 11
-        assert await credentials.access() is first
-        assert not await credentials.refused(first)
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
+    first = await credentials.access()
+    clock.now += 11
+    assert await credentials.access() is first
+    assert not await credentials.refused(first)
 
 
-def test_token_file_that_goes_away_leaves_the_old_token_with_a_warning(
+async def test_token_file_that_goes_away_leaves_the_old_token_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
-        first = await credentials.access()
-        file.unlink()
-        clock.now += 11
-        with caplog.at_level(logging.WARNING):
-            assert await credentials.access() is first
-        assert str(file) in caplog.text
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
+    first = await credentials.access()
+    file.unlink()
+    clock.now += 11
+    with caplog.at_level(logging.WARNING):
+        assert await credentials.access() is first
+    assert str(file) in caplog.text
 
 
 def test_credentials_without_any_token_fail(tmp_path: Path) -> None:
@@ -164,24 +152,20 @@ async def begun(tmp_path: Path, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> None:
+async def test_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> None:
     clock = Clock()
     ends = datetime.fromtimestamp(clock.now + 100, UTC).isoformat().replace("+00:00", "Z")
     plugin = script(tmp_path, f"give(token=f't{{n}}', expirationTimestamp={ends!r})")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
-        accesses = await asyncio.gather(*(credentials.access() for _ in range(5)))
-        assert {access.headers for access in accesses} == {(("Authorization", "Bearer t1"),)}
-        clock.now += 60
-        await credentials.access()
-        assert runs(tmp_path) == 1
-        clock.now += 11
-        assert (await credentials.access()).headers == (("Authorization", "Bearer t1"),), "it is accepted for a while"
-        await eventually(credentials, "t2")
-        assert runs(tmp_path) == 2
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+    accesses = await asyncio.gather(*(credentials.access() for _ in range(5)))
+    assert {access.headers for access in accesses} == {(("Authorization", "Bearer t1"),)}
+    clock.now += 60
+    await credentials.access()
+    assert runs(tmp_path) == 1
+    clock.now += 11
+    assert (await credentials.access()).headers == (("Authorization", "Bearer t1"),), "it is accepted for a while"
+    await eventually(credentials, "t2")
+    assert runs(tmp_path) == 2
 
 
 async def eventually(credentials: LoginCredentials, token: str) -> None:
@@ -191,43 +175,35 @@ async def eventually(credentials: LoginCredentials, token: str) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_request_waits_for_a_plugin_until_its_deadline_and_the_plugin_is_named(tmp_path: Path) -> None:
+async def test_request_waits_for_a_plugin_until_its_deadline_and_the_plugin_is_named(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "time.sleep(1000)")
     named = f"exec plugin {plugin.command} of kube.yaml, context c, user u has given no answer for 12 s"
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
-        soon = asyncio.get_running_loop().time() + 0.1
-        with pytest.raises(CredentialsAwaited):
-            await credentials.access(soon)
-        clock.now += 12
-        await begun(tmp_path, 1)
-        with pytest.raises(CredentialsAwaited) as caught:
-            await credentials.access(soon)
-        assert str(caught.value) == credentials.complaint() == named
-        assert runs(tmp_path) == 1, "the plugin goes on"
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+    soon = asyncio.get_running_loop().time() + 0.1
+    with pytest.raises(CredentialsAwaited):
+        await credentials.access(soon)
+    clock.now += 12
+    await begun(tmp_path, 1)
+    with pytest.raises(CredentialsAwaited) as caught:
+        await credentials.access(soon)
+    assert str(caught.value) == credentials.complaint() == named
+    assert runs(tmp_path) == 1, "the plugin goes on"
 
 
-def test_credentials_that_have_not_ended_are_used_while_a_plugin_hangs(tmp_path: Path) -> None:
+async def test_credentials_that_have_not_ended_are_used_while_a_plugin_hangs(tmp_path: Path) -> None:
     clock = Clock()
     ends = datetime.fromtimestamp(clock.now + 100, UTC).isoformat().replace("+00:00", "Z")
     plugin = script(tmp_path, f"give(token='t', expirationTimestamp={ends!r}) if n == 1 else time.sleep(1000)")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
-        access = await credentials.access()
-        clock.now += 99
-        assert await credentials.access(0.0) is access
-        assert "has given no answer" in credentials.complaint()
-        clock.now += 1
-        with pytest.raises(CredentialsAwaited):
-            await credentials.access(0.0)
-        await begun(tmp_path, 2)
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+    access = await credentials.access()
+    clock.now += 99
+    assert await credentials.access(0.0) is access
+    assert "has given no answer" in credentials.complaint()
+    clock.now += 1
+    with pytest.raises(CredentialsAwaited):
+        await credentials.access(0.0)
+    await begun(tmp_path, 2)
 
 
 @pytest.mark.parametrize("turns", range(1, 8))
@@ -252,52 +228,40 @@ def test_plugin_that_is_being_started_ends_with_the_event_loop(tmp_path: Path, t
         loop.close()
 
 
-def test_refused_credentials_stay_refused_while_a_plugin_hangs(tmp_path: Path) -> None:
+async def test_refused_credentials_stay_refused_while_a_plugin_hangs(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "give(token='t') if n == 1 else time.sleep(1000)")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
-        access = await credentials.access()
-        clock.now += 11
-        assert not await credentials.refused(access, 0.0)
-        assert "has given no answer" in credentials.complaint()
-        await begun(tmp_path, 2)
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+    access = await credentials.access()
+    clock.now += 11
+    assert not await credentials.refused(access, 0.0)
+    assert "has given no answer" in credentials.complaint()
+    await begun(tmp_path, 2)
 
 
-def test_refused_token_is_renewed_but_not_by_every_request(tmp_path: Path) -> None:
+async def test_refused_token_is_renewed_but_not_by_every_request(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "give(token='same' if n < 3 else 'new')")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
-        access = await credentials.access()
-        clock.now += 11
-        assert await asyncio.gather(*(credentials.refused(access) for _ in range(5))) == [False] * 5
-        assert runs(tmp_path) == 2
-        clock.now += 11
-        assert await asyncio.gather(*(credentials.refused(access) for _ in range(5))) == [True] * 5
-        assert runs(tmp_path) == 3
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+    access = await credentials.access()
+    clock.now += 11
+    assert await asyncio.gather(*(credentials.refused(access) for _ in range(5))) == [False] * 5
+    assert runs(tmp_path) == 2
+    clock.now += 11
+    assert await asyncio.gather(*(credentials.refused(access) for _ in range(5))) == [True] * 5
+    assert runs(tmp_path) == 3
 
 
-def test_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
+async def test_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "sys.exit('no network') if n == 1 else give(token='t')")
-
-    async def main() -> None:
-        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
-        for _ in range(3):
-            with pytest.raises(CredentialsFailed, match="exit status 1; it printed: no network"):
-                await credentials.access()
-        assert runs(tmp_path) == 1
-        clock.now += 11
-        assert (await credentials.access()).headers == (("Authorization", "Bearer t"),)
-
-    asyncio.run(main())
+    credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+    for _ in range(3):
+        with pytest.raises(CredentialsFailed, match="exit status 1; it printed: no network"):
+            await credentials.access()
+    assert runs(tmp_path) == 1
+    clock.now += 11
+    assert (await credentials.access()).headers == (("Authorization", "Bearer t"),)
 
 
 def test_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:

@@ -1,19 +1,22 @@
 """Discovery: both forms of the documents give the same answers, and changes are noticed."""
 
 import asyncio
+import contextlib
 import gc
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
 import pytest
-from cluster_servers import Call, plain_transport, serve
+from cluster_servers import Call, Peer, plain_transport, serve
 
 from syncer.api.errors import NotFound, Unreachable
 from syncer.api.objects import LONGEST_NAME, Resource, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Changes, Discovery, _answers
+
+pytestmark = pytest.mark.real_time
 
 #: group → versions, preferred first → (plural, kind, namespaced, subresources, short names)
 Table = dict[str, dict[str, list[tuple[str, str, bool, list[str], list[str]]]]]
@@ -112,21 +115,17 @@ def server(request: pytest.FixtureRequest) -> Server:
     return Server(aggregated=request.param)
 
 
-def run(server: Server, test: Any) -> int:
-    """Run a test with the discovery of this server; tells how many requests were made."""
-
-    async def main() -> int:
-        async with serve(server.answer) as peer:
-            cluster = SideClient("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
-            await test(Discovery(cluster))
-            await cluster.close()
-            return len(peer.calls)
-
-    return asyncio.run(main())
+@contextlib.asynccontextmanager
+async def discovering(server: Server) -> AsyncIterator[tuple[Discovery, Peer]]:
+    """Yield the discovery of this server, and the server of its requests."""
+    async with serve(server.answer) as peer:
+        cluster = SideClient("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
+        yield Discovery(cluster), peer
+        await cluster.close()
 
 
-def test_resources_are_found_by_all_their_names(server: Server) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_resources_are_found_by_all_their_names(server: Server) -> None:
+    async with discovering(server) as (discovery, peer):
         await discovery.refresh()
         for name in ("pods", "pod", "po", "Pod", "pods/v1"):
             assert discovery.find(name) == PODS, name
@@ -136,12 +135,11 @@ def test_resources_are_found_by_all_their_names(server: Server) -> None:
         assert discovery.find("events").group == ""
         assert discovery.find("events.events.k8s.io").group == "events.k8s.io"
         assert not discovery.find("issuers").namespaced
+    assert len(peer.calls) == (3 if server.aggregated else 7)
 
-    assert run(server, test) == (3 if server.aggregated else 7)
 
-
-def test_verbs_and_subresources(server: Server) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_verbs_and_subresources(server: Server) -> None:
+    async with discovering(server) as (discovery, _):
         assert discovery.verbs(PODS) == frozenset()
         await discovery.refresh()
         assert discovery.verbs(PODS) == frozenset(VERBS)
@@ -153,13 +151,10 @@ def test_verbs_and_subresources(server: Server) -> None:
         assert not discovery.has_status(Resource("cert-manager.io/v1alpha2", "Certificate", "certificates"))
         assert discovery.served(Resource("x/v1", "X", "xs")) is None
 
-    run(server, test)
 
-
-def test_equal_answers_of_several_clusters_are_kept_once_and_while_they_are_served() -> None:
+async def test_equal_answers_of_several_clusters_are_kept_once_and_while_they_are_served() -> None:
     server = Server(aggregated=True)
-
-    async def test(discovery: Discovery) -> None:
+    async with discovering(server) as (discovery, _):
         other = Discovery(discovery.cluster)
         await discovery.refresh()
         pods = discovery.served(PODS)
@@ -177,11 +172,9 @@ def test_equal_answers_of_several_clusters_are_kept_once_and_while_they_are_serv
         gc.collect()
         assert not any(certificates in known for known in _answers.values())
 
-    run(server, test)
 
-
-def test_missing_name_is_reported_with_similar_ones(server: Server) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_missing_name_is_reported_with_similar_ones(server: Server) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         with pytest.raises(NotFound) as caught:
             discovery.find("certificats.cert-manager.io")
@@ -192,11 +185,9 @@ def test_missing_name_is_reported_with_similar_ones(server: Server) -> None:
         with pytest.raises(NotFound, match=r"gizmos\.example\.com\. Is its CustomResourceDefinition installed\?"):
             discovery.find("gizmos.example.com")
 
-    run(server, test)
 
-
-def test_new_and_removed_resources_are_returned_once(server: Server) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_new_and_removed_resources_are_returned_once(server: Server) -> None:
+    async with discovering(server) as (discovery, _):
         first = await discovery.refresh()
         assert (len(first.added), first.removed) == (6, ())
         assert not await discovery.refresh()
@@ -208,13 +199,10 @@ def test_new_and_removed_resources_are_returned_once(server: Server) -> None:
         assert discovery.find("gizmos.example.com") == gizmos
         assert not await discovery.refresh()
 
-    run(server, test)
 
-
-def test_resource_that_is_not_served_now_keeps_its_subresources(server: Server) -> None:
+async def test_resource_that_is_not_served_now_keeps_its_subresources(server: Server) -> None:
     """An API server that starts serves custom resources last, and writes of those may come before the next look."""
-
-    async def test(discovery: Discovery) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         custom = server.table.pop("cert-manager.io")
         assert (await discovery.refresh()).removed
@@ -224,11 +212,9 @@ def test_resource_that_is_not_served_now_keeps_its_subresources(server: Server) 
         await discovery.refresh()
         assert not discovery.has_status(CERTIFICATES)
 
-    run(server, test)
 
-
-def test_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         server.down.add("cert-manager.io/v1")
         assert not await discovery.refresh()
@@ -237,8 +223,6 @@ def test_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None
         server.down.clear()
         await discovery.refresh()
         assert not discovery.silent
-
-    run(server, test)
 
 
 def spoil(value: Any, *, field: str, lie: Any) -> Any:
@@ -269,11 +253,10 @@ def spoil(value: Any, *, field: str, lie: Any) -> Any:
         pytest.param("kind", LONG, id="long kind"),
     ],
 )
-def test_malformed_document_of_a_group_costs_that_group(server: Server, field: str, lie: Any) -> None:
+async def test_malformed_document_of_a_group_costs_that_group(server: Server, field: str, lie: Any) -> None:
     """Its resources count as those of an API server that is down; others are served."""
     server.lie = partial(spoil, field=field, lie=lie)
-
-    async def test(discovery: Discovery) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         assert discovery.find("pods") == PODS
         assert "cert-manager.io/v1" in discovery.silent
@@ -282,49 +265,39 @@ def test_malformed_document_of_a_group_costs_that_group(server: Server, field: s
         await discovery.refresh()
         assert discovery.find("certificates") == CERTIFICATES
 
-    run(server, test)
-
 
 @pytest.mark.parametrize("name", ["../secrets", "", "a b", "a?b", 5, pytest.param(LONG, id="long")])
-def test_resource_that_no_url_can_have_costs_its_group(server: Server, name: Any) -> None:
+async def test_resource_that_no_url_can_have_costs_its_group(server: Server, name: Any) -> None:
     server.lie = lambda document: json.loads(json.dumps(document).replace('"issuers"', json.dumps(name)))
-
-    async def test(discovery: Discovery) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         assert (discovery.find("pods"), discovery.silent) == (PODS, ("cert-manager.io/v1",))
 
-    run(server, test)
-
 
 @pytest.mark.parametrize("document", [[], 5, {"kind": "APIGroupDiscoveryList", "items": "a"}, {"groups": 5}])
-def test_unreadable_list_of_groups_is_a_failure_that_is_tried_again(server: Server, document: Any) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_unreadable_list_of_groups_is_a_failure_that_is_tried_again(server: Server, document: Any) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         server.lie = lambda known: document
         with pytest.raises(Unreachable, match="can't be read"):
             await discovery.refresh()
         assert discovery.find("pods") == PODS
 
-    run(server, test)
 
-
-def test_failed_discovery_keeps_the_known_resources(server: Server) -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_failed_discovery_keeps_the_known_resources(server: Server) -> None:
+    async with discovering(server) as (discovery, _):
         await discovery.refresh()
         server.status = 500
         with pytest.raises(Unreachable):
             await discovery.refresh()
         assert discovery.find("pods") == PODS
 
-    run(server, test)
 
-
-def test_calls_that_wait_share_one_look() -> None:
-    async def test(discovery: Discovery) -> None:
+async def test_calls_that_wait_share_one_look() -> None:
+    async with discovering(Server(aggregated=True)) as (discovery, peer):
         changes = await asyncio.gather(*(discovery.refresh() for _ in range(10)))
         assert [len(change.added) for change in changes] == [6] + [0] * 9
-
-    assert run(Server(aggregated=True), test) == 5
+    assert len(peer.calls) == 5
 
 
 @pytest.mark.parametrize(
@@ -342,15 +315,13 @@ def test_calls_that_wait_share_one_look() -> None:
         (None, 0),
     ],
 )
-def test_version_of_the_server_decides_whether_resource_versions_are_ordered(
+async def test_version_of_the_server_decides_whether_resource_versions_are_ordered(
     version: dict[str, str] | None, minor: int
 ) -> None:
-    async def test(discovery: Discovery) -> None:
+    server = Server(aggregated=True)
+    server.version = version
+    async with discovering(server) as (discovery, _):
         assert not discovery.orders_versions
         await discovery.refresh()
         assert discovery.minor == minor
         assert discovery.orders_versions is (minor >= 35)
-
-    server = Server(aggregated=True)
-    server.version = version
-    run(server, test)

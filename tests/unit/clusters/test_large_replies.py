@@ -121,120 +121,106 @@ def get(transport: Transport, **options: float) -> "asyncio.Task[bytes]":
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-def test_replies_that_stall_take_no_more_than_there_is_and_arrive_whole(kind: Kind, tls: bool) -> None:
+async def test_replies_that_stall_take_no_more_than_there_is_and_arrive_whole(kind: Kind, tls: bool) -> None:
     """Before, each took what it liked."""
     ca = trustme.CA()
     body = bytes(range(256)) * (4 * MB // 256)
     replies = 8
+    go_on = asyncio.Event()
 
-    async def main() -> None:
-        go_on = asyncio.Event()
+    async def answer(call: Call) -> None:
+        await call.start_chunked()
+        for start in range(0, len(body), 64 << 10):
+            await call.chunk(body[start : start + (64 << 10)])
+        await go_on.wait()
+        await call.chunk(b"")
 
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            for start in range(0, len(body), 64 << 10):
-                await call.chunk(body[start : start + (64 << 10)])
-            await go_on.wait()
-            await call.chunk(b"")
+    def all_stall(transport: Transport) -> bool:
+        takes_no_more = [part for part in budget.parts.values() if part.used >= len(body)]
+        return len(takes_no_more) + len(large_replies(transport).waiting) == replies
 
-        def all_stall(transport: Transport) -> bool:
-            takes_no_more = [part for part in budget.parts.values() if part.used >= len(body)]
-            return len(takes_no_more) + len(large_replies(transport).waiting) == replies
-
-        budget = ByteBudget(6 * MB, divided=True)
-        async with serve(answer, server_context(ca.issue_cert("127.0.0.1")) if tls else None) as peer:
-            endpoint = peer.endpoint(tls=tls)
-            credentials = LoginCredentials(Login(endpoint, ca=Material(data=ca.cert_pem.bytes())))
-            async with kind.open(endpoint, credentials, replies=budget) as transport:
-                asked = [get(transport) for _ in range(replies)]
-                await until(lambda: all_stall(transport))
-                assert 4 * MB < budget.used <= (6 + 5) * MB
-                go_on.set()
-                assert [await each == body for each in asked] == [True] * replies
-                assert (budget.used, budget.parts) == (0, {})
-                assert await get(transport) == body
-                assert peer.connections == replies, "those that have waited are used again"
-
-    kind.run(main())
+    budget = ByteBudget(6 * MB, divided=True)
+    async with serve(answer, server_context(ca.issue_cert("127.0.0.1")) if tls else None) as peer:
+        endpoint = peer.endpoint(tls=tls)
+        credentials = LoginCredentials(Login(endpoint, ca=Material(data=ca.cert_pem.bytes())))
+        async with kind.open(endpoint, credentials, replies=budget) as transport:
+            asked = [get(transport) for _ in range(replies)]
+            await until(lambda: all_stall(transport))
+            assert 4 * MB < budget.used <= (6 + 5) * MB
+            go_on.set()
+            assert [await each == body for each in asked] == [True] * replies
+            assert (budget.used, budget.parts) == (0, {})
+            assert await get(transport) == body
+            assert peer.connections == replies, "those that have waited are used again"
 
 
-def test_reply_that_finds_no_room_until_its_deadline_fails_with_the_reason(kind: Kind) -> None:
-    async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            await call.chunk(b"x" * 4 * MB)
-            await asyncio.Event().wait()
+async def test_reply_that_finds_no_room_until_its_deadline_fails_with_the_reason(kind: Kind) -> None:
+    async def answer(call: Call) -> None:
+        await call.start_chunked()
+        await call.chunk(b"x" * 4 * MB)
+        await asyncio.Event().wait()
 
-        budget = ByteBudget(1, divided=True)
-        async with serve(answer) as peer, kind.open(peer.endpoint(), replies=budget) as transport:
-            stalled = get(transport)
-            await until(lambda: budget.used)
-            with pytest.raises(DeadlineExceeded, match="others take the memory for large replies"):
-                await get(transport, timeout=2.0)
-            stalled.cancel()
-            await asyncio.wait([stalled])
-            assert budget.used == 0
-
-    kind.run(main())
+    budget = ByteBudget(1, divided=True)
+    async with serve(answer) as peer, kind.open(peer.endpoint(), replies=budget) as transport:
+        stalled = get(transport)
+        await until(lambda: budget.used)
+        with pytest.raises(DeadlineExceeded, match="others take the memory for large replies"):
+            await get(transport, timeout=2.0)
+        stalled.cancel()
+        await asyncio.wait([stalled])
+        assert budget.used == 0
 
 
-def test_long_line_of_a_watch_waits_for_room_and_arrives_whole(kind: Kind) -> None:
+async def test_long_line_of_a_watch_waits_for_room_and_arrives_whole(kind: Kind) -> None:
     line = b"y" * 3 * MB
+    go_on = asyncio.Event()
 
-    async def main() -> None:
-        go_on = asyncio.Event()
-
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
-            if call.path == "/":
-                await call.chunk(b"x" * 2 * MB)
-                await go_on.wait()
-            else:
-                await call.chunk(b"first\n")
-                await call.chunk(line + b"\nlast\n")
-            await call.chunk(b"")
-
-        budget = ByteBudget(1, divided=True)
-        async with serve(answer) as peer, kind.open(peer.endpoint(), replies=budget) as transport:
-            stalled = get(transport)
-            await until(lambda: budget.used)
-            taken = budget.used
-            async with transport.stream(HttpRequest("GET", "/watch")) as stream:
-                assert await anext(aiter(stream)) == [b"first"]
-                waiting = asyncio.ensure_future(anext(aiter(stream)))
-                await until(lambda: large_replies(transport).waiting)
-                assert not waiting.done()
-                assert budget.used <= taken + LARGE_REPLY
-                go_on.set()
-                assert len(await stalled) == 2 * MB
-                lines = await waiting
-                async for batch in stream:
-                    lines += batch
-                assert lines == [line, b"last"]
-            assert budget.used == 0
-
-    kind.run(main())
-
-
-def test_lost_connection_gives_back_the_bytes_of_its_reply(kind: Kind) -> None:
-    async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.start_chunked()
+    async def answer(call: Call) -> None:
+        await call.start_chunked()
+        if call.path == "/":
             await call.chunk(b"x" * 2 * MB)
-            await asyncio.sleep(0.1)
-            call.cut()
+            await go_on.wait()
+        else:
+            await call.chunk(b"first\n")
+            await call.chunk(line + b"\nlast\n")
+        await call.chunk(b"")
 
-        budget = ByteBudget(16 * MB, divided=True)
-        async with serve(answer) as peer, kind.open(peer.endpoint(), replies=budget) as transport:
-            asked = get(transport)
-            await until(lambda: budget.used)
-            await asyncio.wait([asked])
-            assert asked.exception() is not None
-            assert budget.used == 0
-            async with transport.stream(HttpRequest("GET", "/watch")) as stream:
-                with pytest.raises(OSError, match="connection lost"):
-                    [_ async for _ in stream]
-            await asyncio.sleep(0)
-            assert budget.used == 0
+    budget = ByteBudget(1, divided=True)
+    async with serve(answer) as peer, kind.open(peer.endpoint(), replies=budget) as transport:
+        stalled = get(transport)
+        await until(lambda: budget.used)
+        taken = budget.used
+        async with transport.stream(HttpRequest("GET", "/watch")) as stream:
+            assert await anext(aiter(stream)) == [b"first"]
+            waiting = asyncio.ensure_future(anext(aiter(stream)))
+            await until(lambda: large_replies(transport).waiting)
+            assert not waiting.done()
+            assert budget.used <= taken + LARGE_REPLY
+            go_on.set()
+            assert len(await stalled) == 2 * MB
+            lines = await waiting
+            async for batch in stream:
+                lines += batch
+            assert lines == [line, b"last"]
+        assert budget.used == 0
 
-    kind.run(main())
+
+async def test_lost_connection_gives_back_the_bytes_of_its_reply(kind: Kind) -> None:
+    async def answer(call: Call) -> None:
+        await call.start_chunked()
+        await call.chunk(b"x" * 2 * MB)
+        await asyncio.sleep(0.1)
+        call.cut()
+
+    budget = ByteBudget(16 * MB, divided=True)
+    async with serve(answer) as peer, kind.open(peer.endpoint(), replies=budget) as transport:
+        asked = get(transport)
+        await until(lambda: budget.used)
+        await asyncio.wait([asked])
+        assert asked.exception() is not None
+        assert budget.used == 0
+        async with transport.stream(HttpRequest("GET", "/watch")) as stream:
+            with pytest.raises(OSError, match="connection lost"):
+                [_ async for _ in stream]
+        await asyncio.sleep(0)
+        assert budget.used == 0

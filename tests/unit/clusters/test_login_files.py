@@ -20,6 +20,8 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.login_files import LoginFiles
 from syncer.clusters.transport import HttpRequest
 
+pytestmark = pytest.mark.real_time
+
 CA = trustme.CA()
 
 
@@ -90,145 +92,108 @@ async def answer_json(call: Call) -> None:
     await call.reply(200, f'{{"said": "{token or name}"}}'.encode())
 
 
-def test_inline_token_is_swapped_on_the_same_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "connections"),
+    [
+        pytest.param({"token": "old"}, {"token": "new"}, 1, id="inline token, on the same connection"),
+        pytest.param(certificate("old"), certificate("new"), 2, id="inline certificate, on a new connection"),
+        pytest.param(certificate("old"), {"token": "new"}, 2, id="token in place of a certificate"),
+    ],
+)
+async def test_changed_login_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, Any], after: dict[str, Any], connections: int
+) -> None:
     path, moved = tmp_path / "k", Moved()
-
-    async def main() -> None:
-        async with using(answer_json, path, moved, monkeypatch, token="old") as (peer, client, url):
-            assert await output(client) == "old"
-            write(path, url, token="new")
-            assert await output(client) == "new"
-            assert (peer.connections, moved.number) == (1, 0)
-
-    asyncio.run(main())
+    async with using(answer_json, path, moved, monkeypatch, **before) as (peer, client, url):
+        assert await output(client) == "old"
+        write(path, url, **after)
+        assert [await output(client) for _ in range(2)] == ["new", "new"]
+        assert (peer.connections, moved.number) == (connections, 0)
 
 
-def test_inline_certificate_is_for_new_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, moved = tmp_path / "k", Moved()
-
-    async def main() -> None:
-        async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (peer, client, url):
-            assert await output(client) == "old.example"
-            write(path, url, **certificate("new.example"))
-            assert [await output(client) for _ in range(2)] == ["new.example", "new.example"]
-            assert (peer.connections, moved.number) == (2, 0)
-
-    asyncio.run(main())
-
-
-def test_token_in_place_of_a_certificate_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, moved = tmp_path / "k", Moved()
-
-    async def main() -> None:
-        async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (_, client, url):
-            assert await output(client) == "old.example"
-            write(path, url, token="new")
-            assert await output(client) == "new"
-            assert moved.number == 0
-
-    asyncio.run(main())
-
-
-def test_refused_token_is_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_token_is_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "k"
 
     async def answer(call: Call) -> None:
         await call.reply(200 if call.header("Authorization") == "Bearer new" else 401)
 
-    async def main() -> None:
-        async with using(answer, path, Moved(), monkeypatch, token="old") as (_, client, url):
-            monkeypatch.setattr(credentials_module, "CHECK_SECONDS", 3600.0)
-            with pytest.raises(Unauthorized):
-                await client.fetch("/")
-            write(path, url, token="new")
+    async with using(answer, path, Moved(), monkeypatch, token="old") as (_, client, url):
+        monkeypatch.setattr(credentials_module, "CHECK_SECONDS", 3600.0)
+        with pytest.raises(Unauthorized):
             await client.fetch("/")
+        write(path, url, token="new")
+        await client.fetch("/")
 
-    asyncio.run(main())
 
-
-def test_watch_goes_on_while_tokens_and_certificates_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watch_goes_on_while_tokens_and_certificates_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, moved = tmp_path / "k", Moved()
+    go_on = asyncio.Event()
 
-    async def main() -> None:
-        go_on = asyncio.Event()
+    async def answer(call: Call) -> None:
+        if call.path != "/watch":
+            return await answer_json(call)
+        await call.start_chunked()
+        await go_on.wait()
+        await call.chunk(b"still here\n")
+        await call.chunk(b"")
+        return None
 
-        async def answer(call: Call) -> None:
-            if call.path != "/watch":
-                return await answer_json(call)
-            await call.start_chunked()
-            await go_on.wait()
-            await call.chunk(b"still here\n")
-            await call.chunk(b"")
-            return None
-
-        async with (
-            using(answer, path, moved, monkeypatch, token="old") as (_, client, url),
-            client.transport.stream(HttpRequest("GET", "/watch")) as stream,
-        ):
-            write(path, url, token="new")
-            assert await output(client) == "new"
-            write(path, url, **certificate("new.example"))
-            assert await output(client) == "new.example"
-            go_on.set()
-            assert [batch async for batch in stream] == [[b"still here"]]
-
-    asyncio.run(main())
+    async with (
+        using(answer, path, moved, monkeypatch, token="old") as (_, client, url),
+        client.transport.stream(HttpRequest("GET", "/watch")) as stream,
+    ):
+        write(path, url, token="new")
+        assert await output(client) == "new"
+        write(path, url, **certificate("new.example"))
+        assert await output(client) == "new.example"
+        go_on.set()
+        assert [batch async for batch in stream] == [[b"still here"]]
 
 
 @pytest.mark.parametrize("ca", [CA.cert_pem.bytes() + trustme.CA().cert_pem.bytes(), CA.cert_pem.bytes() + b"\n"])
-def test_ca_bundle_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca: bytes) -> None:
+async def test_ca_bundle_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca: bytes) -> None:
     path, moved = tmp_path / "k", Moved()
-
-    async def main() -> None:
-        async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
-            await output(client)
-            write(path, url, ca=ca, token="new")
-            assert await output(client) == "new"
-            assert moved.number == 0
-
-    asyncio.run(main())
+    async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
+        await output(client)
+        write(path, url, ca=ca, token="new")
+        assert await output(client) == "new"
+        assert moved.number == 0
 
 
 @pytest.mark.parametrize("what", ["server", "ca", "program", "file"])
-def test_login_with_another_server_ca_program_or_file_is_reported_and_unused(
+async def test_login_with_another_server_ca_program_or_file_is_reported_and_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     path, moved = tmp_path / "k", Moved()
-
-    async def main() -> None:
-        async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
-            await output(client)
-            if what == "server":
-                write(path, "https://127.0.0.1:1", token="new")
-            elif what == "program":
-                write(path, url, exec={"apiVersion": "client.authentication.k8s.io/v1", "command": "steal"})
-            elif what == "file":
-                write(path, url, tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token")
-            else:
-                write(path, url, ca=trustme.CA().cert_pem.bytes(), token="new")
-            assert [await output(client) for _ in range(3)] == ["old"] * 3
-            assert moved.number == 1
-
-    asyncio.run(main())
+    async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
+        await output(client)
+        if what == "server":
+            write(path, "https://127.0.0.1:1", token="new")
+        elif what == "program":
+            write(path, url, exec={"apiVersion": "client.authentication.k8s.io/v1", "command": "steal"})
+        elif what == "file":
+            write(path, url, tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token")
+        else:
+            write(path, url, ca=trustme.CA().cert_pem.bytes(), token="new")
+        assert [await output(client) for _ in range(3)] == ["old"] * 3
+        assert moved.number == 1
 
 
-def test_broken_kubeconfig_leaves_the_former_in_use_with_a_warning(
+async def test_broken_kubeconfig_leaves_the_former_in_use_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "k"
-
-    async def main() -> None:
-        async with using(answer_json, path, Moved(), monkeypatch, token="old") as (_, client, url):
-            await output(client)
-            path.write_text("half: {written")
-            assert await output(client) == "old"
-            assert "can't be renewed, the old ones stay in use" in caplog.text
-            path.unlink()
-            assert await output(client) == "old"
-            write(path, url, token="new")
-            assert await output(client) == "new"
-
-    asyncio.run(main())
+    async with using(answer_json, path, Moved(), monkeypatch, token="old") as (_, client, url):
+        await output(client)
+        path.write_text("half: {written")
+        assert await output(client) == "old"
+        assert "can't be renewed, the old ones stay in use" in caplog.text
+        path.unlink()
+        assert await output(client) == "old"
+        write(path, url, token="new")
+        assert await output(client) == "new"
 
 
 def test_context_is_chosen_once(tmp_path: Path) -> None:

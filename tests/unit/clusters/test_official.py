@@ -6,14 +6,13 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 import yaml
-from cluster_servers import Call, plain_transport, serve, server_context
+from cluster_servers import Call, over_tls, plain_transport, serve, server_context
 from kubernetes.aio import client as kubernetes
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic import DynamicClient
@@ -27,37 +26,18 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.dry_run import DryRun
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse
-from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
 VERSION = json.dumps(
     dict.fromkeys(("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "major", "minor", "platform"), "")
     | {"gitVersion": "v1"}
 ).encode()
-Scene = Callable[[ApiServer, SideClient], Awaitable[None]]
 
 
-def play(scene: Scene, tmp_path: Path) -> None:
-    """Reach a server over TLS with the token of a kubeconfig, and play the scene."""
-
-    async def main() -> None:
-        server = ApiServer(rbac=True)
-        await server.start(tls=True)
-        config = server.kubeconfig(tmp_path / "config")
-        cluster = connect(ConnectionSettings(kubeconfig=str(config)), side=Side.HOST, environ={})
-        try:
-            await scene(server, cluster)
-        finally:
-            await cluster.close()
-            await server.stop()
-
-    asyncio.run(main())
-
-
-def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         maps = kubernetes.CoreV1Api(cluster.kubernetes_client())
         body = kubernetes.V1ConfigMap(metadata=kubernetes.V1ObjectMeta(name="a-b"), data={"x": "ä"})
         made = (await maps.create_namespaced_config_map("default", body)).to_dict()
@@ -72,11 +52,9 @@ def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
         assert (caught.value.status, caught.value.reason) == (404, "Not Found")
         assert (caught.value.headers or {})["Content-Type"] == "application/json"
 
-    play(scene, tmp_path)
 
-
-def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         version = (await api.list_namespaced_config_map("default")).to_dict()["metadata"]["resource_version"]
         arrived = []
@@ -92,11 +70,9 @@ def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert not cluster.transport._streams  # type: ignore[attr-defined]
 
-    play(scene, tmp_path)
 
-
-def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         server.faults.add(Rule(verb="watch", resource="configmaps", status=403))
         watch = Watch()  # type: ignore[no-untyped-call]
@@ -105,26 +81,22 @@ def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
                 pass
         assert caught.value.status == 403
 
-    play(scene, tmp_path)
+
+async def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
+    async with (
+        over_tls(tmp_path) as (_, cluster),
+        DynamicClient(cluster.kubernetes_client()) as dynamic,  # type: ignore[no-untyped-call]
+    ):
+        kind = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
+        await kind.create(configmap("a", {"x": "1"}, namespace="default"))
+        assert (await kind.get(name="a", namespace="default")).data.x == "1"
 
 
-def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
-        async with DynamicClient(cluster.kubernetes_client()) as dynamic:  # type: ignore[no-untyped-call]
-            kind = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
-            await kind.create(configmap("a", {"x": "1"}, namespace="default"))
-            assert (await kind.get(name="a", namespace="default")).data.x == "1"
-
-    play(scene, tmp_path)
-
-
-def test_closing_it_leaves_the_daemons_connections_open(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_closing_it_leaves_the_daemons_connections_open(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (_, cluster):
         async with cluster.kubernetes_client() as client:
             await kubernetes.VersionApi(client).get_code()
         assert (await cluster.fetch("/version"))["gitVersion"]
-
-    play(scene, tmp_path)
 
 
 def kubeconfig(path: Path, server: str, ca: trustme.CA, cluster: dict[str, str], user: dict[str, Any]) -> str:
@@ -139,7 +111,7 @@ def kubeconfig(path: Path, server: str, ca: trustme.CA, cluster: dict[str, str],
     return str(path / "kubeconfig")
 
 
-def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
+async def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
     """Proxy, prefix, server name, client certificate, impersonation and a token that is renewed after a 401."""
     ca, token = trustme.CA(), tmp_path / "token"
     token.write_text("old")
@@ -154,48 +126,42 @@ def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
         token.write_text("new")
         await call.reply(200 if accepted else 401, VERSION)
 
-    async def main() -> None:
-        context = server_context(ca.issue_cert("api.internal"), ca)
-        async with serve(answer, context) as peer, proxy_server(ProxyServer()) as proxy:
-            where = {"tls-server-name": "api.internal", "proxy-url": f"http://127.0.0.1:{proxy.port}"}
-            groups = {"as": "ann", "as-groups": ["one", "two"]}
-            who = {"tokenFile": "token", "client-certificate": "u.crt", "client-key": "u.key", **groups}
-            path = kubeconfig(tmp_path, f"https://127.0.0.1:{peer.port}/k8s/", ca, where, who)
-            cluster = connect(ConnectionSettings(kubeconfig=path), side=Side.HOST, environ={})
-            known = await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
-            await cluster.close()
-            assert known.git_version == "v1"
-            assert [call.path for call in peer.calls] == ["/k8s/version/"] * 2
-            sent = [value for name, value in peer.calls[1].headers if name.startswith("Impersonate")]
-            assert sent == ["ann", "one", "two"]
-            assert set(shown) == {True}
-            assert set(peer.server_names) == {"api.internal"}
-            assert set(proxy.asked) == {f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"}
-
-    asyncio.run(main())
+    context = server_context(ca.issue_cert("api.internal"), ca)
+    async with serve(answer, context) as peer, proxy_server(ProxyServer()) as proxy:
+        where = {"tls-server-name": "api.internal", "proxy-url": f"http://127.0.0.1:{proxy.port}"}
+        groups = {"as": "ann", "as-groups": ["one", "two"]}
+        who = {"tokenFile": "token", "client-certificate": "u.crt", "client-key": "u.key", **groups}
+        path = kubeconfig(tmp_path, f"https://127.0.0.1:{peer.port}/k8s/", ca, where, who)
+        cluster = connect(ConnectionSettings(kubeconfig=path), side=Side.HOST, environ={})
+        known = await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
+        await cluster.close()
+        assert known.git_version == "v1"
+        assert [call.path for call in peer.calls] == ["/k8s/version/"] * 2
+        sent = [value for name, value in peer.calls[1].headers if name.startswith("Impersonate")]
+        assert sent == ["ann", "one", "two"]
+        assert set(shown) == {True}
+        assert set(peer.server_names) == {"api.internal"}
+        assert set(proxy.asked) == {f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"}
 
 
-def test_log_that_is_followed_comes_line_by_line() -> None:
+async def test_log_that_is_followed_comes_line_by_line() -> None:
     async def answer(call: Call) -> None:
         assert call.path == "/api/v1/namespaces/shop/pods/web/log?follow=true"
         await call.start_chunked()
         for piece in (b"on", b"e\ntwo\n", b"three", b""):
             await call.chunk(piece)
 
-    async def main() -> None:
-        async with serve(answer) as peer:
-            cluster = SideClient("", Side.HOST, plain_transport(peer.endpoint()))
-            core = kubernetes.CoreV1Api(cluster.kubernetes_client())
-            log = await core.read_namespaced_pod_log_without_preload_content("web", "shop", follow=True)
-            assert [await log.content.readline() for _ in range(4)] == [b"one\n", b"two\n", b"three\n", b""]
-            log.release()
-            await cluster.close()
-
-    asyncio.run(main())
+    async with serve(answer) as peer:
+        cluster = SideClient("", Side.HOST, plain_transport(peer.endpoint()))
+        core = kubernetes.CoreV1Api(cluster.kubernetes_client())
+        log = await core.read_namespaced_pod_log_without_preload_content("web", "shop", follow=True)
+        assert [await log.content.readline() for _ in range(4)] == [b"one\n", b"two\n", b"three\n", b""]
+        log.release()
+        await cluster.close()
 
 
-def test_dry_run_holds_for_it(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: SideClient) -> None:
+async def test_dry_run_holds_for_it(tmp_path: Path) -> None:
+    async with over_tls(tmp_path) as (server, cluster):
         run = DryRun(cluster.transport)
         api = kubernetes.CoreV1Api(cluster.over(run).kubernetes_client())
         await api.create_namespaced_config_map(
@@ -208,8 +174,6 @@ def test_dry_run_holds_for_it(tmp_path: Path) -> None:
         ]
         assert server.get("configmaps", "default/a") is None
         assert server.get("configmaps", "default/kube-root-ca.crt") is not None
-
-    play(scene, tmp_path)
 
 
 class Recording:
@@ -232,47 +196,35 @@ class Recording:
         raise AssertionError
 
 
-def test_limit_of_requests_holds_for_it() -> None:
-    async def main() -> None:
-        inner = Recording()
-        limited = RateLimited(inner, qps=0.001, burst=1)
-        version = kubernetes.VersionApi(SideClient("", Side.HOST, limited).kubernetes_client())
-        await version.get_code()
-        with pytest.raises(TimeoutError, match="leaves no turn within 3 s"):
-            await version.get_code(_request_timeout=3)
-        assert len(inner.requests) == 1
-
-    asyncio.run(main())
+async def test_limit_of_requests_holds_for_it() -> None:
+    inner = Recording()
+    limited = RateLimited(inner, qps=0.001, burst=1)
+    version = kubernetes.VersionApi(SideClient("", Side.HOST, limited).kubernetes_client())
+    await version.get_code()
+    with pytest.raises(TimeoutError, match="leaves no turn within 3 s"):
+        await version.get_code(_request_timeout=3)
+    assert len(inner.requests) == 1
 
 
-def test_deadlines_are_the_callers() -> None:
-    async def main() -> None:
-        inner = Recording()
-        version = kubernetes.VersionApi(SideClient("", Side.HOST, inner).kubernetes_client())
-        for given in (7, 0.5, (3, 4)):
-            await version.get_code(_request_timeout=given)
-        assert [request.timeout for request in inner.requests] == [7, 0.5, 7]
-
-    asyncio.run(main())
+async def test_deadlines_are_the_callers() -> None:
+    inner = Recording()
+    version = kubernetes.VersionApi(SideClient("", Side.HOST, inner).kubernetes_client())
+    for given in (7, 0.5, (3, 4)):
+        await version.get_code(_request_timeout=given)
+    assert [request.timeout for request in inner.requests] == [7, 0.5, 7]
 
 
-def test_missing_response_is_an_os_error() -> None:
-    async def main() -> None:
-        cluster = SideClient("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
-        with pytest.raises(OSError, match=r"no connection to 10\.0\.0\.1:6443: refused"):
-            await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
-
-    asyncio.run(main())
+async def test_missing_response_is_an_os_error() -> None:
+    cluster = SideClient("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
+    with pytest.raises(OSError, match=r"no connection to 10\.0\.0\.1:6443: refused"):
+        await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
 
 
-def test_request_that_our_connection_cannot_send_is_refused() -> None:
-    async def main() -> None:
-        client = SideClient("", Side.HOST, Recording()).kubernetes_client()
-        client.default_headers["Impersonate-User"] = "root"
-        with pytest.raises(ValueError, match="the header Impersonate-User can't be sent"):
-            await kubernetes.VersionApi(client).get_code()
-
-    asyncio.run(main())
+async def test_request_that_our_connection_cannot_send_is_refused() -> None:
+    client = SideClient("", Side.HOST, Recording()).kubernetes_client()
+    client.default_headers["Impersonate-User"] = "root"
+    with pytest.raises(ValueError, match="the header Impersonate-User can't be sent"):
+        await kubernetes.VersionApi(client).get_code()
 
 
 def test_package_is_imported_only_on_first_use() -> None:

@@ -13,6 +13,8 @@ from syncer.clusters.http1 import Exchange
 from syncer.clusters.pool import Pool
 from syncer.clusters.transport import DeadlineExceeded
 
+pytestmark = pytest.mark.real_time
+
 SOON = 1e9
 
 
@@ -32,144 +34,115 @@ async def pool_of(size: int) -> AsyncIterator[tuple[Pool, Peer]]:
             pool.close()
 
 
-def test_last_connection_used_goes_first() -> None:
-    async def main() -> None:
-        async with pool_of(3) as (pool, _):
-            one, two = await pool.acquire(Access(), deadline=SOON), await pool.acquire(Access(), deadline=SOON)
-            pool.release(one)
-            pool.release(two)
-            assert await pool.acquire(Access(), deadline=SOON) is two
-            assert await pool.acquire(Access(), deadline=SOON) is one
-
-    asyncio.run(main())
+async def test_last_connection_used_goes_first() -> None:
+    async with pool_of(3) as (pool, _):
+        one, two = await pool.acquire(Access(), deadline=SOON), await pool.acquire(Access(), deadline=SOON)
+        pool.release(one)
+        pool.release(two)
+        assert await pool.acquire(Access(), deadline=SOON) is two
+        assert await pool.acquire(Access(), deadline=SOON) is one
 
 
-def test_waiter_that_waited_longest_is_served_first() -> None:
-    async def main() -> None:
-        async with pool_of(1) as (pool, peer):
-            connection = await pool.acquire(Access(), deadline=SOON)
-            waiting = [asyncio.create_task(pool.acquire(Access(), deadline=SOON)) for _ in range(3)]
-            await asyncio.sleep(0)
-            for task in waiting:
-                pool.release(connection)
-                assert await task is connection
-            assert [task.done() for task in waiting] == [True] * 3
-            assert peer.connections == 1
-
-    asyncio.run(main())
-
-
-def test_slot_of_a_request_cancelled_at_the_same_moment_is_not_lost() -> None:
-    async def main() -> None:
-        async with pool_of(1) as (pool, _):
-            connection = await pool.acquire(Access(), deadline=SOON)
-            waiting = asyncio.create_task(pool.acquire(Access(), deadline=SOON))
-            await asyncio.sleep(0)
+async def test_waiter_that_waited_longest_is_served_first() -> None:
+    async with pool_of(1) as (pool, peer):
+        connection = await pool.acquire(Access(), deadline=SOON)
+        waiting = [asyncio.create_task(pool.acquire(Access(), deadline=SOON)) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in waiting:
             pool.release(connection)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
-            async with asyncio.timeout(PATIENCE):
-                assert await pool.acquire(Access(), deadline=SOON) is connection
-
-    asyncio.run(main())
+            assert await task is connection
+        assert [task.done() for task in waiting] == [True] * 3
+        assert peer.connections == 1
 
 
-def test_place_is_free_again_when_connecting_failed() -> None:
-    async def main() -> None:
-        tries = 0
-
-        async def fail(access: Access, deadline: float) -> Exchange:
-            nonlocal tries
-            tries += 1
-            raise ConnectionRefusedError
-
-        pool = Pool(asyncio.get_running_loop(), fail, size=1)
-        for _ in range(3):
-            with pytest.raises(ConnectionRefusedError):
-                await pool.acquire(Access(), deadline=SOON)
-        assert tries == 3
-
-    asyncio.run(main())
+async def test_slot_of_a_request_cancelled_at_the_same_moment_is_not_lost() -> None:
+    async with pool_of(1) as (pool, _):
+        connection = await pool.acquire(Access(), deadline=SOON)
+        waiting = asyncio.create_task(pool.acquire(Access(), deadline=SOON))
+        await asyncio.sleep(0)
+        pool.release(connection)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        async with asyncio.timeout(PATIENCE):
+            assert await pool.acquire(Access(), deadline=SOON) is connection
 
 
-def test_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_place_is_free_again_when_connecting_failed() -> None:
+    tries = 0
+
+    async def fail(access: Access, deadline: float) -> Exchange:
+        nonlocal tries
+        tries += 1
+        raise ConnectionRefusedError
+
+    pool = Pool(asyncio.get_running_loop(), fail, size=1)
+    for _ in range(3):
+        with pytest.raises(ConnectionRefusedError):
+            await pool.acquire(Access(), deadline=SOON)
+    assert tries == 3
+
+
+async def test_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "IDLE_SECONDS", -1.0)
-
-    async def main() -> None:
-        async with pool_of(1) as (pool, _):
-            first = await pool.acquire(Access(), deadline=SOON)
-            pool.release(first)
-            assert await pool.acquire(Access(), deadline=SOON) is not first
-
-    asyncio.run(main())
+    async with pool_of(1) as (pool, _):
+        first = await pool.acquire(Access(), deadline=SOON)
+        pool.release(first)
+        assert await pool.acquire(Access(), deadline=SOON) is not first
 
 
-def test_only_some_idle_connections_with_stretched_buffers_are_kept(
+async def test_only_some_idle_connections_with_stretched_buffers_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pool_module, "STRETCHED", 2)
-
-    async def main() -> None:
-        async with pool_of(8) as (pool, _):
-            all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(8)]
-            for connection in all_of_them[::2]:
-                connection.stretched = True
-            for connection in all_of_them:
-                pool.release(connection)
-            assert [one.open for one in all_of_them] == [True, True, True, True, False, True, False, True]
-            again = [await pool.acquire(Access(), deadline=SOON) for _ in range(6)]
-            assert again == [all_of_them[at] for at in (7, 5, 3, 2, 1, 0)]
-            for connection in again:
-                pool.release(connection)
-            assert all(one.open for one in again)
-
-    asyncio.run(main())
+    async with pool_of(8) as (pool, _):
+        all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(8)]
+        for connection in all_of_them[::2]:
+            connection.stretched = True
+        for connection in all_of_them:
+            pool.release(connection)
+        assert [one.open for one in all_of_them] == [True, True, True, True, False, True, False, True]
+        again = [await pool.acquire(Access(), deadline=SOON) for _ in range(6)]
+        assert again == [all_of_them[at] for at in (7, 5, 3, 2, 1, 0)]
+        for connection in again:
+            pool.release(connection)
+        assert all(one.open for one in again)
 
 
-def test_spare_connections_are_closed_after_seconds_oldest_first() -> None:
-    async def main() -> None:
-        async with pool_of(4) as (pool, _):
-            all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(4)]
-            for age, connection in zip((3, 2, 1, 0), all_of_them, strict=True):
-                pool.release(connection)
-                connection.idle_since -= age * pool_module.SPARE_SECONDS * 0.6
-            pool.release(await pool.acquire(Access(), deadline=SOON))
-            assert [one.open for one in all_of_them] == [False, False, True, True]
-
-    asyncio.run(main())
+async def test_spare_connections_are_closed_after_seconds_oldest_first() -> None:
+    async with pool_of(4) as (pool, _):
+        all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(4)]
+        for age, connection in zip((3, 2, 1, 0), all_of_them, strict=True):
+            pool.release(connection)
+            connection.idle_since -= age * pool_module.SPARE_SECONDS * 0.6
+        pool.release(await pool.acquire(Access(), deadline=SOON))
+        assert [one.open for one in all_of_them] == [False, False, True, True]
 
 
-def test_connection_that_is_used_now_and_then_stays_open() -> None:
-    async def main() -> None:
-        async with pool_of(4) as (pool, peer):
-            for _ in range(3):
-                connection = await pool.acquire(Access(), deadline=SOON)
-                pool.release(connection)
-                connection.idle_since -= pool_module.SPARE_SECONDS * 2
-            assert peer.connections == 1
-
-    asyncio.run(main())
+async def test_connection_that_is_used_now_and_then_stays_open() -> None:
+    async with pool_of(4) as (pool, peer):
+        for _ in range(3):
+            connection = await pool.acquire(Access(), deadline=SOON)
+            pool.release(connection)
+            connection.idle_since -= pool_module.SPARE_SECONDS * 2
+        assert peer.connections == 1
 
 
-def test_urgent_request_gets_a_connection_though_all_are_busy() -> None:
-    async def main() -> None:
-        async with pool_of(1) as (pool, peer):
-            busy = await pool.acquire(Access(), deadline=SOON)
-            waiting = asyncio.create_task(pool.acquire(Access(), deadline=SOON))
-            await asyncio.sleep(0)
-            urgent = await pool.acquire(Access(), deadline=SOON, urgent=True)
-            assert urgent is not busy
-            assert not waiting.done()
-            pool.release(urgent)
-            assert await waiting is urgent, "a free connection isn't left idle"
+async def test_urgent_request_gets_a_connection_though_all_are_busy() -> None:
+    async with pool_of(1) as (pool, peer):
+        busy = await pool.acquire(Access(), deadline=SOON)
+        waiting = asyncio.create_task(pool.acquire(Access(), deadline=SOON))
+        await asyncio.sleep(0)
+        urgent = await pool.acquire(Access(), deadline=SOON, urgent=True)
+        assert urgent is not busy
+        assert not waiting.done()
+        pool.release(urgent)
+        assert await waiting is urgent, "a free connection isn't left idle"
+        pool.release(busy)
+        pool.release(urgent)
+        for _ in range(2):
+            await pool.acquire(Access(), deadline=SOON)
+            with pytest.raises(DeadlineExceeded):
+                await pool.acquire(Access(), deadline=0.0)
             pool.release(busy)
-            pool.release(urgent)
-            for _ in range(2):
-                await pool.acquire(Access(), deadline=SOON)
-                with pytest.raises(DeadlineExceeded):
-                    await pool.acquire(Access(), deadline=0.0)
-                pool.release(busy)
-            assert peer.connections == 2
-
-    asyncio.run(main())
+        assert peer.connections == 2

@@ -82,67 +82,50 @@ def test_reply_is_whole_though_the_server_closes_its_connection_without_a_word(k
 @pytest.mark.parametrize(
     ("tokens", "status", "sent"), [(("old", "good"), 200, 2), (("old",), 401, 1), (("old", "older", "good"), 401, 2)]
 )
-def test_request_is_retried_with_renewed_credentials_after_401(
+async def test_request_is_retried_with_renewed_credentials_after_401(
     kind: Kind, tokens: tuple[str, ...], status: int, sent: int
 ) -> None:
-    async def main() -> None:
-        async with serve(answer_by_token) as peer, kind.open(peer.endpoint(), Tokens(*tokens)) as transport:
-            assert (await transport.send(HttpRequest("GET", "/"))).status == status
-            assert len(peer.calls) == sent
-
-    kind.run(main())
+    async with serve(answer_by_token) as peer, kind.open(peer.endpoint(), Tokens(*tokens)) as transport:
+        assert (await transport.send(HttpRequest("GET", "/"))).status == status
+        assert len(peer.calls) == sent
 
 
-def test_stream_is_retried_once_after_401(kind: Kind) -> None:
-    async def main() -> None:
-        async with (
-            serve(answer_by_token) as peer,
-            kind.open(peer.endpoint(), Tokens("old", "good")) as transport,
-            transport.stream(HttpRequest("GET", "/")) as stream,
-        ):
-            assert stream.status == 200
-            assert len(peer.calls) == 2
-
-    kind.run(main())
+async def test_stream_is_retried_once_after_401(kind: Kind) -> None:
+    async with (
+        serve(answer_by_token) as peer,
+        kind.open(peer.endpoint(), Tokens("old", "good")) as transport,
+        transport.stream(HttpRequest("GET", "/")) as stream,
+    ):
+        assert stream.status == 200
+        assert len(peer.calls) == 2
 
 
-def test_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kind, tmp_path: Path) -> None:
+async def test_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kind, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
-
-    async def main() -> None:
-        async with serve(answer_by_token) as peer:
-            login = replace(login_to(peer.endpoint()), token_file=token)
-            async with kind.open(peer.endpoint(), LoginCredentials(login)) as transport:
-                assert (await transport.send(HttpRequest("GET", "/"))).status == 401
-                token.write_text("good\n")
-                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
-
-    kind.run(main())
+    async with serve(answer_by_token) as peer:
+        login = replace(login_to(peer.endpoint()), token_file=token)
+        async with kind.open(peer.endpoint(), LoginCredentials(login)) as transport:
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 401
+            token.write_text("good\n")
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 200
 
 
-def test_handshake_names_the_tls_server_name(kind: Kind) -> None:
+async def test_handshake_names_the_tls_server_name(kind: Kind) -> None:
     ca = trustme.CA()
-
-    async def main() -> None:
-        async with serve(Call.reply, server_context(ca.issue_cert("api.internal"))) as peer:
-            endpoint = peer.endpoint(tls=True, server_name="api.internal")
-            async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
-                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
-            assert peer.server_names == ["api.internal"]
-
-    kind.run(main())
+    async with serve(Call.reply, server_context(ca.issue_cert("api.internal"))) as peer:
+        endpoint = peer.endpoint(tls=True, server_name="api.internal")
+        async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 200
+        assert peer.server_names == ["api.internal"]
 
 
-def test_insecure_trusts_anybody(kind: Kind) -> None:
-    async def main() -> None:
-        async with serve(Call.reply, server_context(trustme.CA().issue_cert("other.name"))) as peer:
-            endpoint = peer.endpoint(tls=True)
-            login = replace(login_to(endpoint), insecure=True)
-            async with kind.open(endpoint, LoginCredentials(login)) as transport:
-                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
-
-    kind.run(main())
+async def test_insecure_trusts_anybody(kind: Kind) -> None:
+    async with serve(Call.reply, server_context(trustme.CA().issue_cert("other.name"))) as peer:
+        endpoint = peer.endpoint(tls=True)
+        login = replace(login_to(endpoint), insecure=True)
+        async with kind.open(endpoint, LoginCredentials(login)) as transport:
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 200
 
 
 @asynccontextmanager
@@ -159,130 +142,104 @@ async def failing(kind: Kind, certificate: trustme.LeafCert, ca: Material) -> As
             yield str(caught.value).replace(endpoint.authority, "{address}")
 
 
-def test_unknown_authority_names_the_file(kind: Kind, tmp_path: Path) -> None:
+async def test_unknown_authority_names_the_file(kind: Kind, tmp_path: Path) -> None:
     path = tmp_path / "ca.crt"
     trustme.CA().cert_pem.write_to_path(str(path))
-
-    async def main() -> None:
-        async with failing(kind, trustme.CA().issue_cert("127.0.0.1"), Material(path=path)) as message:
-            assert message == (
-                f"the certificate of {{address}} is not signed by the certificate authority in {path}. "
-                "Set certificate-authority to the right one."
-            )
-
-    kind.run(main())
+    async with failing(kind, trustme.CA().issue_cert("127.0.0.1"), Material(path=path)) as message:
+        assert message == (
+            f"the certificate of {{address}} is not signed by the certificate authority in {path}. "
+            "Set certificate-authority to the right one."
+        )
 
 
-def test_another_name_in_the_certificate_leads_to_tls_server_name(kind: Kind) -> None:
+async def test_another_name_in_the_certificate_leads_to_tls_server_name(kind: Kind) -> None:
     ca = trustme.CA()
-
-    async def main() -> None:
-        async with failing(kind, ca.issue_cert("api.internal"), Material(data=ca.cert_pem.bytes())) as message:
-            assert message == (
-                "the certificate of {address} is not for 127.0.0.1. Set tls-server-name to a name that it is for."
-            )
-
-    kind.run(main())
+    async with failing(kind, ca.issue_cert("api.internal"), Material(data=ca.cert_pem.bytes())) as message:
+        assert message == (
+            "the certificate of {address} is not for 127.0.0.1. Set tls-server-name to a name that it is for."
+        )
 
 
-def test_expired_server_certificate_is_reported_with_its_end(kind: Kind) -> None:
+async def test_expired_server_certificate_is_reported_with_its_end(kind: Kind) -> None:
     ca = trustme.CA()
     certificate = ca.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
-
-    async def main() -> None:
-        async with failing(kind, certificate, Material(data=ca.cert_pem.bytes())) as message:
-            assert message == f"the certificate of {{address}} expired at {YESTERDAY:%Y-%m-%d %H:%M:%S}Z"
-
-    kind.run(main())
+    async with failing(kind, certificate, Material(data=ca.cert_pem.bytes())) as message:
+        assert message == f"the certificate of {{address}} expired at {YESTERDAY:%Y-%m-%d %H:%M:%S}Z"
 
 
-def test_expired_authority_is_named_by_its_file(kind: Kind, tmp_path: Path) -> None:
+async def test_expired_authority_is_named_by_its_file(kind: Kind, tmp_path: Path) -> None:
     certificate = trustme.CA().issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
     path = tmp_path / "ca.crt"
     certificate.cert_chain_pems[0].write_to_path(str(path))
     expired = f"expired at {YESTERDAY:%Y-%m-%d %H:%M:%S}Z"
-
-    async def main() -> None:
-        async with failing(kind, certificate, Material(path=path)) as message:
-            assert message == (
-                f"the certificate authority in {path} {expired} and the certificate of {{address}} {expired}"
-            )
-
-    kind.run(main())
+    async with failing(kind, certificate, Material(path=path)) as message:
+        assert message == (
+            f"the certificate authority in {path} {expired} and the certificate of {{address}} {expired}"
+        )
 
 
-def test_server_without_tls_is_an_error(kind: Kind) -> None:
+async def test_server_without_tls_is_an_error(kind: Kind) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\nClient sent TLS to an HTTP server.\n")
         writer.close()
 
-    async def main() -> None:
-        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
-        endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
-        async with kind.open(endpoint, LoginCredentials(login_to(endpoint))) as transport:
-            with pytest.raises(ConnectionFailed, match=f"no TLS connection to {endpoint.authority}: "):
-                await transport.send(HttpRequest("GET", "/"))
-        server.close()
-        await server.wait_closed()
-
-    kind.run(main())
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+    async with kind.open(endpoint, LoginCredentials(login_to(endpoint))) as transport:
+        with pytest.raises(ConnectionFailed, match=f"no TLS connection to {endpoint.authority}: "):
+            await transport.send(HttpRequest("GET", "/"))
+    server.close()
+    await server.wait_closed()
 
 
-def test_renewed_certificates_are_for_new_connections_while_streams_go_on(kind: Kind, tmp_path: Path) -> None:
+async def test_renewed_certificates_are_for_new_connections_while_streams_go_on(kind: Kind, tmp_path: Path) -> None:
     ca = trustme.CA()
     path = tmp_path / "ca.crt"
     ca.cert_pem.write_to_path(str(path))
+    go_on = asyncio.Event()
+    now = 1000.0
 
-    async def main() -> None:
-        go_on = asyncio.Event()
-        now = 1000.0
+    async def answer(call: Call) -> None:
+        if call.path != "/watch":
+            return await call.reply(200, str(call.connection).encode())
+        await call.start_chunked()
+        await go_on.wait()
+        await call.chunk(b"still here\n")
+        await call.chunk(b"")
+        return None
 
-        async def answer(call: Call) -> None:
-            if call.path != "/watch":
-                return await call.reply(200, str(call.connection).encode())
-            await call.start_chunked()
-            await go_on.wait()
-            await call.chunk(b"still here\n")
-            await call.chunk(b"")
-            return None
-
-        async with serve(answer, server_context(ca.issue_cert("127.0.0.1"))) as peer:
-            endpoint = peer.endpoint(tls=True)
-            credentials = LoginCredentials(Login(endpoint, ca=Material(path=path)), clock=lambda: now)
-            async with (
-                kind.open(endpoint, credentials) as transport,
-                transport.stream(HttpRequest("GET", "/watch")) as stream,
-            ):
-                first = (await transport.send(HttpRequest("GET", "/"))).body
-                assert (await transport.send(HttpRequest("GET", "/"))).body == first
-                path.write_bytes(ca.cert_pem.bytes() + trustme.CA().cert_pem.bytes())
-                assert (await transport.send(HttpRequest("GET", "/"))).body == first, "not looked at yet"
-                now += 11
-                second = (await transport.send(HttpRequest("GET", "/"))).body
-                assert second != first
-                assert (await transport.send(HttpRequest("GET", "/"))).body == second
-                go_on.set()
-                assert [batch async for batch in stream] == [[b"still here"]]
-
-    kind.run(main())
+    async with serve(answer, server_context(ca.issue_cert("127.0.0.1"))) as peer:
+        endpoint = peer.endpoint(tls=True)
+        credentials = LoginCredentials(Login(endpoint, ca=Material(path=path)), clock=lambda: now)
+        async with (
+            kind.open(endpoint, credentials) as transport,
+            transport.stream(HttpRequest("GET", "/watch")) as stream,
+        ):
+            first = (await transport.send(HttpRequest("GET", "/"))).body
+            assert (await transport.send(HttpRequest("GET", "/"))).body == first
+            path.write_bytes(ca.cert_pem.bytes() + trustme.CA().cert_pem.bytes())
+            assert (await transport.send(HttpRequest("GET", "/"))).body == first, "not looked at yet"
+            now += 11
+            second = (await transport.send(HttpRequest("GET", "/"))).body
+            assert second != first
+            assert (await transport.send(HttpRequest("GET", "/"))).body == second
+            go_on.set()
+            assert [batch async for batch in stream] == [[b"still here"]]
 
 
-def test_client_certificate_is_shown(kind: Kind) -> None:
+async def test_client_certificate_is_shown(kind: Kind) -> None:
     ca = trustme.CA()
     client = ca.issue_cert("client.example")
 
-    async def main() -> None:
-        async def answer(call: Call) -> None:
-            await call.reply(200, str(bool(call.writer.get_extra_info("ssl_object").getpeercert())).encode())
+    async def answer(call: Call) -> None:
+        await call.reply(200, str(bool(call.writer.get_extra_info("ssl_object").getpeercert())).encode())
 
-        async with serve(answer, server_context(ca.issue_cert("127.0.0.1"), ca)) as peer:
-            endpoint = peer.endpoint(tls=True)
-            login = replace(
-                login_to(endpoint, ca),
-                certificate=Material(data=client.cert_chain_pems[0].bytes()),
-                key=Material(data=client.private_key_pem.bytes()),
-            )
-            async with kind.open(endpoint, LoginCredentials(login)) as transport:
-                assert (await transport.send(HttpRequest("GET", "/"))).body == b"True"
-
-    kind.run(main())
+    async with serve(answer, server_context(ca.issue_cert("127.0.0.1"), ca)) as peer:
+        endpoint = peer.endpoint(tls=True)
+        login = replace(
+            login_to(endpoint, ca),
+            certificate=Material(data=client.cert_chain_pems[0].bytes()),
+            key=Material(data=client.private_key_pem.bytes()),
+        )
+        async with kind.open(endpoint, LoginCredentials(login)) as transport:
+            assert (await transport.send(HttpRequest("GET", "/"))).body == b"True"

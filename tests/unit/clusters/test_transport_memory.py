@@ -14,6 +14,8 @@ from syncer.clusters.http1 import LARGEST_WRITE, STRETCHING, Exchange, Http1Conn
 from syncer.clusters.http1_stream import LineStream
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpResponse, LineSplitter
 
+pytestmark = pytest.mark.real_time
+
 #: Bytes of a large body, and of the pieces in which it arrives.
 SIZE, PIECE = 4 << 20, 64 << 10
 
@@ -66,70 +68,58 @@ async def exchanged(connection: Exchange, body: bytes = b"", *, size: int = SIZE
 
 
 @pytest.mark.usefixtures("traced")
-def test_response_is_in_memory_once_while_it_arrives_and_idle_connections_keep_nothing() -> None:
-    async def main() -> None:
-        connection = Exchange(asyncio.get_running_loop())
-        connection.connection_made(Wire())
-        before, _ = taken()
-        response = await exchanged(connection)
-        in_use, most = taken()
-        assert len(response.body) == SIZE
-        assert SIZE <= in_use - before < 1.1 * SIZE
-        assert most - before < 1.3 * SIZE
-        del response
-        await asyncio.sleep(0)  # the event loop forgets it, too
-        assert taken()[0] - before < 0.1 * SIZE
-
-    asyncio.run(main())
+async def test_response_is_in_memory_once_while_it_arrives_and_idle_connections_keep_nothing() -> None:
+    connection = Exchange(asyncio.get_running_loop())
+    connection.connection_made(Wire())
+    before, _ = taken()
+    response = await exchanged(connection)
+    in_use, most = taken()
+    assert len(response.body) == SIZE
+    assert SIZE <= in_use - before < 1.1 * SIZE
+    assert most - before < 1.3 * SIZE
+    del response
+    await asyncio.sleep(0)  # the event loop forgets it, too
+    assert taken()[0] - before < 0.1 * SIZE
 
 
-def test_large_request_is_written_in_parts_and_a_small_one_at_once() -> None:
-    async def main() -> None:
-        connection, wire = Exchange(asyncio.get_running_loop()), Wire()
-        connection.connection_made(wire)
-        await exchanged(connection, b"small")
-        assert wire.first.endswith(b"\r\n\r\nsmall")
-        assert len(wire.sizes) == 1
-        wire.sizes.clear()
-        await exchanged(connection, b"x" * SIZE)
-        assert (sum(wire.sizes[1:]), max(wire.sizes)) == (SIZE, LARGEST_WRITE)
-
-    asyncio.run(main())
+async def test_large_request_is_written_in_parts_and_a_small_one_at_once() -> None:
+    connection, wire = Exchange(asyncio.get_running_loop()), Wire()
+    connection.connection_made(wire)
+    await exchanged(connection, b"small")
+    assert wire.first.endswith(b"\r\n\r\nsmall")
+    assert len(wire.sizes) == 1
+    wire.sizes.clear()
+    await exchanged(connection, b"x" * SIZE)
+    assert (sum(wire.sizes[1:]), max(wire.sizes)) == (SIZE, LARGEST_WRITE)
 
 
-def test_connection_is_stretched_once_a_response_was_large() -> None:
-    async def main() -> None:
-        connection = Exchange(asyncio.get_running_loop())
-        connection.connection_made(Wire())
-        await exchanged(connection, size=STRETCHING)
-        assert not connection.stretched
-        for size in (STRETCHING + 1, 1):
-            await exchanged(connection, size=size)
-            assert connection.stretched
-
-    asyncio.run(main())
+async def test_connection_is_stretched_once_a_response_was_large() -> None:
+    connection = Exchange(asyncio.get_running_loop())
+    connection.connection_made(Wire())
+    await exchanged(connection, size=STRETCHING)
+    assert not connection.stretched
+    for size in (STRETCHING + 1, 1):
+        await exchanged(connection, size=size)
+        assert connection.stretched
 
 
 @pytest.mark.parametrize("handed_over", [False, True])
-def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collection(handed_over: bool) -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        connection, wire = Exchange(loop), Wire()
-        freed = weakref.ref(wire)
-        connection.connection_made(wire)
-        last: Http1Connection = connection
-        if handed_over:
-            last = LineStream(loop)
-            connection.hand_over(last)
-        last.connection_lost(None)
-        del wire
-        assert freed() is None
-        for one in (connection, last):
-            one.abort()
-            one.close()
-            one.fail(ConnectionFailed("closed by us"))
-
-    asyncio.run(main())
+async def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collection(handed_over: bool) -> None:
+    loop = asyncio.get_running_loop()
+    connection, wire = Exchange(loop), Wire()
+    freed = weakref.ref(wire)
+    connection.connection_made(wire)
+    last: Http1Connection = connection
+    if handed_over:
+        last = LineStream(loop)
+        connection.hand_over(last)
+    last.connection_lost(None)
+    del wire
+    assert freed() is None
+    for one in (connection, last):
+        one.abort()
+        one.close()
+        one.fail(ConnectionFailed("closed by us"))
 
 
 def answers_too_much(connection: Exchange) -> None:

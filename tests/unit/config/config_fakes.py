@@ -1,10 +1,13 @@
 """Syncers and plugins to configure, without entry points."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import pytest
 from pydantic import Field, SecretStr
 
-from syncer.api import Config, Key, Mirror, NameTranslator, Resource, Syncer
+from syncer.api import Config, ConfigError, Key, Mirror, NameTranslator, Resource, Syncer
+from syncer.config import Loaded, Override, build, parse
 
 
 class Selector(Config):
@@ -97,3 +100,15 @@ class FakePlugins:
 
     def refuse_conflicts(self, syncers: Sequence[type[Syncer]]) -> None:
         self.checked = list(syncers)
+
+
+def loaded(plugins: Any, text: str, *overrides: Override) -> Loaded:
+    """Return the configuration of a file."""
+    return build(parse(text, "f.yaml"), plugins, overrides)
+
+
+def problems(plugins: Any, text: str, *overrides: Override) -> list[str]:
+    """Return the problems for which a file is refused."""
+    with pytest.raises(ConfigError) as caught:
+        loaded(plugins, text, *overrides)
+    return [str(problem) for problem in caught.value.problems]

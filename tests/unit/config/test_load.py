@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from config_fakes import Widgets
+from config_fakes import Widgets, problems
 
 from syncer.api import ConfigError, PluginError
 from syncer.config import Loaded, Override, build, load, parse
@@ -18,12 +18,6 @@ HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhos
 
 def loaded(plugins: Any, text: str, *overrides: Override) -> Loaded:
     return build(parse(HEAD + text, "f.yaml"), plugins, overrides)
-
-
-def problems(plugins: Any, text: str, *overrides: Override) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        build(parse(text, "f.yaml"), plugins, overrides)
-    return [str(problem) for problem in caught.value.problems]
 
 
 def below(plugins: Any, text: str) -> str:

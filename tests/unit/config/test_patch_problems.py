@@ -1,13 +1,11 @@
 """Problems of patches are reported when the file is read: with line, place and a way out."""
 
-import builtins
 from typing import Any
 
 import pytest
 
 from syncer.api import ConfigError, Patch
 from syncer.config import Loaded, build, parse
-from syncer.translate import cel
 
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 FILE = HEAD + "sync:\n  toHost:\n    widgets:\n      patches:\n        down:\n          - {path: spec.a, cel: value}\n"
@@ -141,22 +139,9 @@ def test_problems_come_all_at_once_also_in_other_sections(plugins: Any) -> None:
     assert "line 2, column 1" in "".join(found)
 
 
-def test_expression_without_the_extra_is_refused_with_the_way_out(
-    plugins: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "cel":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    cel._library.cache_clear()
-    try:
-        found = problems(plugins, "{op: remove, path: /spec/a}")
-    finally:
-        cel._library.cache_clear()
+@pytest.mark.usefixtures("without_cel")
+def test_expression_without_the_extra_is_refused_with_the_way_out(plugins: Any) -> None:
+    found = problems(plugins, "{op: remove, path: /spec/a}")
     why = "needs CEL, which is not installed. Run: pip install 'vsyncer[cel]'"
     assert found == [f"f.yaml:10: sync.toHost.widgets.patches.down[0].cel: {why}"]
 

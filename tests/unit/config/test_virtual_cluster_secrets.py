@@ -4,10 +4,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from config_fakes import Gadgets, Straight, Widgets
+from config_fakes import Gadgets, Straight, Widgets, loaded, problems
 
 from syncer.api import ConfigError
-from syncer.config import Loaded, Override, build, config_with, parse
+from syncer.config import Override, config_with
 from syncer.config.render import schema
 from syncer.plugins import installed
 
@@ -17,16 +17,6 @@ INSTALLED = installed()
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
 SECRETS = HEAD + "virtualClusterSecrets:\n- namespace: team\n  hostNamespaces: [pods, more]\n"
 MODEL = config_with([Widgets, Gadgets], translator=Straight)
-
-
-def loaded(plugins: Any, text: str, *overrides: Override) -> Loaded:
-    return build(parse(text, "f.yaml"), plugins, overrides)
-
-
-def problems(plugins: Any, text: str, *overrides: Override) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        loaded(plugins, text, *overrides)
-    return [str(problem) for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize("listed", ["", "virtualClusters: []\n"])

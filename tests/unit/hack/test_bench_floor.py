@@ -52,49 +52,43 @@ class World:
         return dict(new)
 
 
-def test_config_map_takes_one_request_for_each_change() -> None:
-    async def live() -> None:
-        world = World()
-        load = Load()
-        async with world.running():
-            await world.virtual.create(CONFIG_MAPS, load.make("a", 0))
-            assert await world.sent() == {"POST": 1}
-            copy = await world.host.get(CONFIG_MAPS, HOST)
-            assert copy["data"] == load.make("a", 0)["data"]
-            assert copy["metadata"]["labels"] == LABELS
-            assert copy["metadata"]["annotations"]["vsyncer.dev/virtual-name"] == "a"
+async def test_config_map_takes_one_request_for_each_change() -> None:
+    world = World()
+    load = Load()
+    async with world.running():
+        await world.virtual.create(CONFIG_MAPS, load.make("a", 0))
+        assert await world.sent() == {"POST": 1}
+        copy = await world.host.get(CONFIG_MAPS, HOST)
+        assert copy["data"] == load.make("a", 0)["data"]
+        assert copy["metadata"]["labels"] == LABELS
+        assert copy["metadata"]["annotations"]["vsyncer.dev/virtual-name"] == "a"
 
-            await world.virtual.patch(CONFIG_MAPS, VIRTUAL, load.change("a"))
-            assert await world.sent() == {"PATCH": 1}
-            copy = await world.host.get(CONFIG_MAPS, HOST)
-            assert copy["data"]["revision"] == "1"
-            assert copy["metadata"]["annotations"]["revision"] == "1"
+        await world.virtual.patch(CONFIG_MAPS, VIRTUAL, load.change("a"))
+        assert await world.sent() == {"PATCH": 1}
+        copy = await world.host.get(CONFIG_MAPS, HOST)
+        assert copy["data"]["revision"] == "1"
+        assert copy["metadata"]["annotations"]["revision"] == "1"
 
-            await world.virtual.delete(CONFIG_MAPS, VIRTUAL)
-            assert await world.sent() == {"DELETE": 1}
+        await world.virtual.delete(CONFIG_MAPS, VIRTUAL)
+        assert await world.sent() == {"DELETE": 1}
+        with pytest.raises(NotFound):
+            await world.host.get(CONFIG_MAPS, HOST)
+
+
+async def test_pod_takes_five_requests_from_create_to_gone() -> None:
+    world = World()
+    async with world.running():
+        await world.virtual.create(PODS, Load(kind="pods").make("a", 0))
+        assert await world.sent() == {"POST": 2, "PATCH": 1}
+        pod = await world.virtual.get(PODS, VIRTUAL)
+        assert is_ready(pod)
+        assert dig(pod, "spec.nodeName") == "node-1"
+
+        await world.virtual.delete(PODS, VIRTUAL)
+        assert await world.sent() == {"DELETE": 2}
+        for cluster, key in ((world.virtual, VIRTUAL), (world.host, HOST)):
             with pytest.raises(NotFound):
-                await world.host.get(CONFIG_MAPS, HOST)
-
-    virtual_time.run(live())
-
-
-def test_pod_takes_five_requests_from_create_to_gone() -> None:
-    async def live() -> None:
-        world = World()
-        async with world.running():
-            await world.virtual.create(PODS, Load(kind="pods").make("a", 0))
-            assert await world.sent() == {"POST": 2, "PATCH": 1}
-            pod = await world.virtual.get(PODS, VIRTUAL)
-            assert is_ready(pod)
-            assert dig(pod, "spec.nodeName") == "node-1"
-
-            await world.virtual.delete(PODS, VIRTUAL)
-            assert await world.sent() == {"DELETE": 2}
-            for cluster, key in ((world.virtual, VIRTUAL), (world.host, HOST)):
-                with pytest.raises(NotFound):
-                    await cluster.get(PODS, key)
-
-    virtual_time.run(live())
+                await cluster.get(PODS, key)
 
 
 def test_refused_request_ends_the_floor_with_its_status() -> None:

@@ -107,8 +107,18 @@ def recorded(recorder: Recorder, function: Any) -> list[str]:
     return ["  " * step.depth + "~ " * step.resumed + step.function for step in steps]
 
 
-def test_generated_init_is_no_call(shop: Any, recorder: Recorder) -> None:
-    assert recorded(recorder, shop.simple) == ["simple", "  Item.double"]
+@pytest.mark.parametrize(
+    ("function", "steps"),
+    [
+        pytest.param("simple", ["simple", "  Item.double"], id="generated init is no call"),
+        pytest.param("comprehended", ["comprehended"], id="comprehension is no call"),
+        pytest.param("iterated", ["iterated", "  items", "  ~ items", "  ~ items"], id="generator is resumed"),
+        pytest.param("by_lambda", ["by_lambda", "  given", "    by_lambda.<locals>.<lambda>"], id="lambda is a call"),
+        pytest.param("tested", ["tested", "  simple", "    Item.double"], id="testing folder hides no caller"),
+    ],
+)
+def test_steps_of_a_function_are_recorded(shop: Any, recorder: Recorder, function: str, steps: list[str]) -> None:
+    assert recorded(recorder, getattr(shop, function)) == steps
 
 
 def test_step_has_its_line_and_the_line_of_the_call(shop: Any, recorder: Recorder) -> None:
@@ -124,31 +134,11 @@ def test_step_has_its_line_and_the_line_of_the_call(shop: Any, recorder: Recorde
     )
 
 
-def test_comprehension_is_no_call(shop: Any, recorder: Recorder) -> None:
-    assert recorded(recorder, shop.comprehended) == ["comprehended"]
-
-
-def test_generator_starts_once_and_is_resumed(shop: Any, recorder: Recorder) -> None:
-    assert recorded(recorder, shop.iterated) == ["iterated", "  items", "  ~ items", "  ~ items"]
-
-
-def test_lambda_is_a_call(shop: Any, recorder: Recorder) -> None:
-    assert recorded(recorder, shop.by_lambda) == [
-        "by_lambda",
-        "  given",
-        "    by_lambda.<locals>.<lambda>",
-    ]
-
-
 def test_caller_is_the_nearest_function_of_the_package(shop: Any, recorder: Recorder) -> None:
     recorded(recorder, shop.by_lambda)
     lines = PACKAGE.splitlines()
     called = [lines[step.caller_line - 1].strip() for step in recorder.records["it"] if step.caller]
     assert called == ["return given(lambda: 1)", "return function()"]
-
-
-def test_testing_folder_is_outside_and_hides_no_caller(shop: Any, recorder: Recorder) -> None:
-    assert recorded(recorder, shop.tested) == ["tested", "  simple", "    Item.double"]
 
 
 def test_coroutine_is_resumed_with_those_that_await_it(shop: Any, recorder: Recorder) -> None:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
+from release_scene import commit
 
 from hack import release, release_builds
 from hack.checkout import Checkout
@@ -51,12 +52,6 @@ PACKAGES = [
 EPOCH = 1_700_000_000
 
 
-def git(tree: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
-    command = ["git", "-C", str(tree), *identity, *arguments]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-
-
 @contextmanager
 def umask(mask: int) -> Iterator[None]:
     former = os.umask(mask)
@@ -70,13 +65,7 @@ def umask(mask: int) -> Iterator[None]:
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with a commit, which is that of the command."""
     folder = tmp_path / "tree"
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    git(folder, "init", "--quiet")
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message=one")
+    commit(folder, FILES)
     monkeypatch.setattr(release, "THIS", Checkout(folder))
     return folder
 

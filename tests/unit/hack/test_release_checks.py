@@ -1,10 +1,10 @@
 """What stands in the way of a release is found all at once, with the file and what to do."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from release_scene import commit, git
 
 from hack.release_checks import Finding, findings, published
 
@@ -36,22 +36,10 @@ FILES = {
 Write = Callable[[str, str], None]
 
 
-def git(tree: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
-    command = ["git", "-C", str(tree), *identity, *arguments]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A checkout with a commit that can be released."""
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "--message=one")
+    commit(tmp_path, FILES)
     return tmp_path
 
 

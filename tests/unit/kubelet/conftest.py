@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import pytest
@@ -14,22 +15,24 @@ from uvloop.loop import TCPTransport  # type: ignore[attr-defined]
 MOST_SECONDS = 2 * PATIENCE
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run a coroutine, before the hook of all tests would in virtual time."""
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+        pyfuncitem.obj = lambda **fixtures: _run(test(**fixtures))
+    return (yield)
 
-    async def run() -> None:
+
+def _run(test: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
         async with asyncio.timeout(MOST_SECONDS):
-            await pyfuncitem.obj(**arguments)
+            await test
         await wait_until(_has_no_connection)
         await asyncio.sleep(0.05)  # for those that are closing to be gone
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run())
-    return True
+        runner.run(bounded())
 
 
 def _has_no_connection() -> bool:

@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from kube_envtest import virtual_time
 from syncer.api import AlreadyExists, ConfigError, Conflict, Key, NotFound, Obj, Resource, Unreachable
 from syncer.leaderelection import lease as lease_module
 from syncer.leaderelection.lease import AnotherLeads, Lease, LeaseLost
@@ -135,31 +134,25 @@ class Daemon:
             await self.task
 
 
-Scene = Callable[[Api, Daemon, Daemon], Coroutine[Any, Any, None]]
-
-
-def play(scene: Scene, *, skew: float = 0.0) -> None:
+@contextlib.asynccontextmanager
+async def contenders(*, skew: float = 0.0) -> AsyncIterator[tuple[Api, Daemon, Daemon]]:
     """Two contenders, the first a moment ahead; ``skew``: how far the second one's wall clock is off."""
-
-    async def main() -> None:
-        api, busy = Api(), list[Daemon]()
-        first = Daemon(api, "first", busy)
-        await asyncio.sleep(0.1)
-        second = Daemon(api, "second", busy, skew=skew)
-        await asyncio.sleep(5)
-        assert first.lease.is_leader
-        assert not second.lease.is_leader
-        await scene(api, first, second)
-        for daemon in (first, second):
-            if daemon.task.done() and not daemon.task.cancelled():
-                await daemon.task
-            await daemon.stop()
-
-    virtual_time.run(main())
+    api, busy = Api(), list[Daemon]()
+    first = Daemon(api, "first", busy)
+    await asyncio.sleep(0.1)
+    second = Daemon(api, "second", busy, skew=skew)
+    await asyncio.sleep(5)
+    assert first.lease.is_leader
+    assert not second.lease.is_leader
+    yield api, first, second
+    for daemon in (first, second):
+        if daemon.task.done() and not daemon.task.cancelled():
+            await daemon.task
+        await daemon.stop()
 
 
-def test_lease_records_holder_and_time_of_acquisition() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_lease_records_holder_and_time_of_acquisition() -> None:
+    async with contenders() as (api, _, second):
         assert api.spec["holderIdentity"] == "first"
         assert api.spec["leaseDurationSeconds"] == 15
         assert api.spec["leaseTransitions"] == 0
@@ -167,22 +160,18 @@ def test_lease_records_holder_and_time_of_acquisition() -> None:
         assert api.spec["renewTime"] == "2026-01-01T00:00:04.000000Z"
         assert second.lease.holder == "first"
 
-    play(scene)
 
-
-def test_leader_that_is_well_leads_on_with_one_write_in_a_retry_period() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_leader_that_is_well_leads_on_with_one_write_in_a_retry_period() -> None:
+    async with contenders() as (api, _, second):
         before = api.writes
         await asyncio.sleep(3600)
         assert api.writes - before == 1800
         assert second.terms == []
 
-    play(scene)
-
 
 @pytest.mark.parametrize("state", ["down", "hanging", "reply lost"])
-def test_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again(state: str) -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again(state: str) -> None:
+    async with contenders() as (api, first, second):
         first.line.state = state
         cut = asyncio.get_running_loop().time()
         await asyncio.sleep(40)
@@ -194,14 +183,11 @@ def test_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again
         assert first.lease.is_leader
         assert api.spec["leaseTransitions"] == 2
 
-    play(scene)
-
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_two_leaders_on_a_faulty_network(seed: int) -> None:
+async def test_no_two_leaders_on_a_faulty_network(seed: int) -> None:
     chance = random.Random(seed)
-
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+    async with contenders() as (_, first, second):
         for _ in range(200):
             daemon = chance.choice([first, second])
             daemon.line.state = chance.choice(["up", "up", "down", "hanging", "reply lost"])
@@ -210,11 +196,9 @@ def test_no_two_leaders_on_a_faulty_network(seed: int) -> None:
         await asyncio.sleep(30)
         assert first.lease.is_leader != second.lease.is_leader
 
-    play(scene)
 
-
-def test_leader_rides_out_a_failure_shorter_than_its_deadline() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_leader_rides_out_a_failure_shorter_than_its_deadline() -> None:
+    async with contenders() as (_, first, _):
         first.line.state = "hanging"
         await asyncio.sleep(7)
         first.line.state = "up"
@@ -222,12 +206,10 @@ def test_leader_rides_out_a_failure_shorter_than_its_deadline() -> None:
         assert len(first.terms) == 1
         assert first.lease.is_leader
 
-    play(scene)
-
 
 @pytest.mark.parametrize("skew", [-86400.0, 86400.0])
-def test_wall_clocks_of_others_do_not_matter(skew: float) -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_wall_clocks_of_others_do_not_matter(skew: float) -> None:
+    async with contenders(skew=skew) as (_, first, second):
         await asyncio.sleep(60)
         assert second.terms == []
         died = asyncio.get_running_loop().time()
@@ -235,11 +217,9 @@ def test_wall_clocks_of_others_do_not_matter(skew: float) -> None:
         await asyncio.sleep(30)
         assert 10 <= second.terms[0][0] - died <= 15 + 2 * 2.2
 
-    play(scene, skew=skew)
 
-
-def test_leader_that_stops_gives_the_lease_up_and_the_next_begins_soon() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_leader_that_stops_gives_the_lease_up_and_the_next_begins_soon() -> None:
+    async with contenders() as (api, first, second):
         await first.stop()
         assert api.spec["holderIdentity"] == ""
         assert api.spec["leaseDurationSeconds"] == 1
@@ -248,22 +228,18 @@ def test_leader_that_stops_gives_the_lease_up_and_the_next_begins_soon() -> None
         assert second.lease.is_leader
         assert api.spec["leaseTransitions"] == 1
 
-    play(scene)
 
-
-def test_lease_is_kept_while_the_work_winds_down() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_lease_is_kept_while_the_work_winds_down() -> None:
+    async with contenders() as (api, first, second):
         first.drain = 60
         await first.stop()
         assert first.terms[0][1] - first.terms[0][0] >= 60
         assert second.terms == []
         assert api.spec["holderIdentity"] == ""
 
-    play(scene)
 
-
-def test_stopping_twice_does_not_wait_and_leaves_the_lease_to_run_out() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_stopping_twice_does_not_wait_and_leaves_the_lease_to_run_out() -> None:
+    async with contenders() as (api, first, second):
         first.drain = 9
         first.task.cancel()
         await asyncio.sleep(1)
@@ -274,54 +250,44 @@ def test_stopping_twice_does_not_wait_and_leaves_the_lease_to_run_out() -> None:
         await asyncio.sleep(40)
         assert second.lease.is_leader
 
-    play(scene)
 
-
-def test_stopped_process_that_wakes_up_does_not_think_that_it_leads() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_stopped_process_that_wakes_up_does_not_think_that_it_leads() -> None:
+    async with contenders() as (_, first, _):
         first.jump = 30
         assert not first.lease.is_leader
         await asyncio.sleep(3)
         assert len(first.terms[0]) == 2, "the work of the old term has ended"
 
-    play(scene)
 
-
-def test_other_holder_of_the_lease_ends_the_term_at_the_next_renewal() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_other_holder_of_the_lease_ends_the_term_at_the_next_renewal() -> None:
+    async with contenders() as (api, first, _):
         api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "a person"}})
         await asyncio.sleep(2)
         assert not first.lease.is_leader
         assert len(first.terms[0]) == 2
         assert first.lease.holder == "a person"
 
-    play(scene)
 
-
-def test_change_by_others_that_leaves_us_the_holder_does_not_end_the_term() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_change_by_others_that_leaves_us_the_holder_does_not_end_the_term() -> None:
+    async with contenders() as (api, first, _):
         for _ in range(10):
             api.keep({"metadata": {"labels": {"touched": "yes"}}, "spec": api.spec})
             await asyncio.sleep(2)
         assert len(first.terms) == 1
         assert first.lease.is_leader
 
-    play(scene)
 
-
-def test_deleted_lease_is_recreated_by_its_leader() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_deleted_lease_is_recreated_by_its_leader() -> None:
+    async with contenders() as (api, first, second):
         await second.stop()
         api.lease = None
         await asyncio.sleep(2)
         assert api.spec["holderIdentity"] == "first"
         assert len(first.terms) == 1
 
-    play(scene)
 
-
-def test_slower_candidate_knows_the_new_holder() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_slower_candidate_knows_the_new_holder() -> None:
+    async with contenders() as (api, first, second):
         await first.stop()
         taken = api.spec | {"holderIdentity": "third", "leaseDurationSeconds": 15}
         api.before_patch = lambda: api.keep({"metadata": {}, "spec": taken})
@@ -329,27 +295,22 @@ def test_slower_candidate_knows_the_new_holder() -> None:
         assert second.terms == []
         assert second.lease.holder == "third"
 
-    play(scene)
 
+async def test_work_that_ends_by_itself_ends_the_leading_and_its_error_is_raised() -> None:
+    api = Api()
+    lease = Lease(api, key=KEY, identity="only")  # type: ignore[arg-type]
 
-def test_work_that_ends_by_itself_ends_the_leading_and_its_error_is_raised() -> None:
-    async def main() -> None:
-        api = Api()
-        lease = Lease(api, key=KEY, identity="only")  # type: ignore[arg-type]
+    async def done() -> None:
+        assert lease.is_leader
 
-        async def done() -> None:
-            assert lease.is_leader
+    async def broken() -> None:
+        raise RuntimeError("broken")
 
-        async def broken() -> None:
-            raise RuntimeError("broken")
-
-        await lease.lead(done)
-        assert api.spec["holderIdentity"] == ""
-        with pytest.raises(RuntimeError, match="broken"):
-            await lease.lead(broken)
-        assert api.spec["holderIdentity"] == ""
-
-    virtual_time.run(main())
+    await lease.lead(done)
+    assert api.spec["holderIdentity"] == ""
+    with pytest.raises(RuntimeError, match="broken"):
+        await lease.lead(broken)
+    assert api.spec["holderIdentity"] == ""
 
 
 @pytest.mark.parametrize("times", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
@@ -374,31 +335,25 @@ def command(api: Api, line: Line | None = None) -> Lease:
     return Lease(line or Line(api), key=KEY, identity="command", clock=loop.time, random=lambda: 0.5)
 
 
-def test_command_holds_the_lease_while_it_works_then_releases_it() -> None:
-    async def main() -> None:
-        api = Api()
-        async with command(api).holding():
-            await asyncio.sleep(600)
-            assert api.spec["holderIdentity"] == "command"
+async def test_command_holds_the_lease_while_it_works_then_releases_it() -> None:
+    api = Api()
+    async with command(api).holding():
+        await asyncio.sleep(600)
+        assert api.spec["holderIdentity"] == "command"
+    assert api.spec["holderIdentity"] == ""
+
+
+async def test_failed_or_cancelled_command_releases_the_lease_and_keeps_its_error() -> None:
+    api = Api()
+    for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
+        with pytest.raises(error):
+            async with command(api).holding():
+                raise error
         assert api.spec["holderIdentity"] == ""
 
-    virtual_time.run(main())
 
-
-def test_failed_or_cancelled_command_releases_the_lease_and_keeps_its_error() -> None:
-    async def main() -> None:
-        api = Api()
-        for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
-            with pytest.raises(error):
-                async with command(api).holding():
-                    raise error
-            assert api.spec["holderIdentity"] == ""
-
-    virtual_time.run(main())
-
-
-def test_command_is_refused_once_the_holder_renews() -> None:
-    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+async def test_command_is_refused_once_the_holder_renews() -> None:
+    async with contenders() as (api, first, _):
         begun = asyncio.get_running_loop().time()
         with pytest.raises(AnotherLeads, match="first leads") as raised:
             async with command(api).holding():
@@ -407,52 +362,41 @@ def test_command_is_refused_once_the_holder_renews() -> None:
         assert asyncio.get_running_loop().time() - begun <= 4
         assert first.lease.is_leader
 
-    play(scene)
+
+async def test_lease_of_a_dead_daemon_is_waited_for() -> None:
+    api, loop = Api(), asyncio.get_running_loop()
+    api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
+    async with command(api).holding():
+        assert 15 <= loop.time() <= 17
+    assert api.spec["leaseTransitions"] == 1
 
 
-def test_lease_of_a_dead_daemon_is_waited_for() -> None:
-    async def main() -> None:
-        api, loop = Api(), asyncio.get_running_loop()
-        api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
-        async with command(api).holding():
-            assert 15 <= loop.time() <= 17
-        assert api.spec["leaseTransitions"] == 1
-
-    virtual_time.run(main())
-
-
-def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
-    async def main() -> None:
-        api = Api()
-        line = Line(api)
-        line.state = "hanging"
-        with pytest.raises(AnotherLeads, match="the leader is unknown"):
-            async with command(api, line).holding():
-                raise AssertionError
-        assert asyncio.get_running_loop().time() < 30
-
-    virtual_time.run(main())
+async def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
+    api = Api()
+    line = Line(api)
+    line.state = "hanging"
+    with pytest.raises(AnotherLeads, match="the leader is unknown"):
+        async with command(api, line).holding():
+            raise AssertionError
+    assert asyncio.get_running_loop().time() < 30
 
 
 @pytest.mark.parametrize("why", ["taken", "cut off"])
-def test_command_that_loses_the_lease_is_ended(why: str) -> None:
-    async def main() -> None:
-        api, ended = Api(), ""
-        line = Line(api)
-        with pytest.raises(LeaseLost, match="was lost"):
-            async with command(api, line).holding():
-                if why == "taken":
-                    api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "thief"}})
-                else:
-                    line.state = "down"
-                try:
-                    await asyncio.sleep(600)
-                finally:
-                    ended = f"{asyncio.get_running_loop().time():g}"
-        assert float(ended) <= 10
-        assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
-
-    virtual_time.run(main())
+async def test_command_that_loses_the_lease_is_ended(why: str) -> None:
+    api, ended = Api(), ""
+    line = Line(api)
+    with pytest.raises(LeaseLost, match="was lost"):
+        async with command(api, line).holding():
+            if why == "taken":
+                api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "thief"}})
+            else:
+                line.state = "down"
+            try:
+                await asyncio.sleep(600)
+            finally:
+                ended = f"{asyncio.get_running_loop().time():g}"
+    assert float(ended) <= 10
+    assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
 
 
 @pytest.mark.parametrize(
@@ -464,22 +408,18 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
         pytest.param("other/syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="a release of the same name elsewhere"),
     ],
 )
-def test_standby_logs_the_holder_and_recognizes_replicas(
+async def test_standby_logs_the_holder_and_recognizes_replicas(
     monkeypatch: pytest.MonkeyPatch, other: str, is_stranger: bool
 ) -> None:
     logged: list[tuple[str, object]] = []
     monkeypatch.setattr(lease_module.log, "info", lambda message, **keys: logged.append((message, keys.get("holder"))))
-
-    async def main() -> None:
-        api, busy = Api(), list[Daemon]()
-        first = Daemon(api, other, busy)
-        await asyncio.sleep(0.1)
-        second = Daemon(api, "plane/syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
-        await asyncio.sleep(30)
-        assert first.lease.is_leader
-        assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
-        assert [each for each in logged if each[0] == "standing by"] == [("standing by", other)]
-        for each in (second, first):
-            await each.stop()
-
-    virtual_time.run(main())
+    api, busy = Api(), list[Daemon]()
+    first = Daemon(api, other, busy)
+    await asyncio.sleep(0.1)
+    second = Daemon(api, "plane/syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
+    await asyncio.sleep(30)
+    assert first.lease.is_leader
+    assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
+    assert [each for each in logged if each[0] == "standing by"] == [("standing by", other)]
+    for each in (second, first):
+        await each.stop()

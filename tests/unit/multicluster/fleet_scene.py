@@ -2,20 +2,18 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from hack.side_tasks import helped_by
-from kube_envtest import virtual_time
 from syncer.api import Obj, Resource
 from syncer.clusters.client import Client
 from syncer.multicluster import Cluster, ClusterOptions
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS
 from syncer.testing.in_process import ApiServer
 
-__all__ = ["CONFIG_MAPS", "PODS", "SECRETS", "Site", "eventually", "in_virtual_time", "leaving_nothing", "running"]
+__all__ = ["CONFIG_MAPS", "PODS", "SECRETS", "Site", "eventually", "leaving_nothing", "running"]
 
 #: Seconds within which what happens by itself must have happened.
 PATIENCE = 120.0
@@ -40,16 +38,6 @@ class Site:
     def requests(self, verb: str, resource: Resource) -> list[str]:
         """Return the paths of requests that the API server has had."""
         return [one.path for one in self.server.requests if one.verb == verb and one.resource == resource.plural]
-
-
-def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in virtual time, after which no task may be left, and no error that nobody has seen."""
-
-    @functools.wraps(test)
-    def run(**fixtures: Any) -> None:
-        virtual_time.run(leaving_nothing(test(**fixtures)))
-
-    return run
 
 
 async def leaving_nothing(test: Coroutine[Any, Any, None]) -> None:

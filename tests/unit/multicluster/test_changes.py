@@ -1,7 +1,7 @@
 """Finalizers: added and removed once, in the version that was read, and those of others stay."""
 
 import pytest
-from fleet_scene import PODS, Site, in_virtual_time
+from fleet_scene import PODS, Site
 
 from syncer.api import Conflict, Key, Obj
 from syncer.multicluster import add_finalizer, has_finalizer, remove_finalizer
@@ -14,7 +14,6 @@ async def read(site: Site) -> Obj:
     return await site.cluster.client.get(PODS, Key("shop", "a"))
 
 
-@in_virtual_time
 async def test_finalizer_is_added_and_removed_once_beside_those_of_others() -> None:
     site = Site("eu", pod("a", metadata={"finalizers": [OTHER]}))
     obj = await add_finalizer(site.cluster.client, PODS, await read(site), OWN)
@@ -27,7 +26,6 @@ async def test_finalizer_is_added_and_removed_once_beside_those_of_others() -> N
     assert len(site.requests("patch", PODS)) == 2
 
 
-@in_virtual_time
 async def test_finalizer_of_an_object_that_has_changed_meanwhile_is_a_conflict() -> None:
     site = Site("eu", pod("a"))
     former = await read(site)

@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
@@ -86,7 +86,6 @@ class Scene:
         await self.eu.new_client().delete(PODS, WEB, grace=0)
 
 
-@in_virtual_time
 async def test_parent_gets_a_finalizer_and_a_child_that_names_it() -> None:
     scene = Scene()
     async with scene.settled() as child:
@@ -102,7 +101,6 @@ async def test_parent_gets_a_finalizer_and_a_child_that_names_it() -> None:
         assert writes == 2, "it is made and updated once"
 
 
-@in_virtual_time
 async def test_keys_are_our_own_or_those_of_admiralty() -> None:
     assert {FINALIZER, PARENT_LABEL, REFERENCE_ANNOTATION} == {
         "vsyncer.dev/children",
@@ -132,7 +130,6 @@ async def test_keys_are_our_own_or_those_of_admiralty() -> None:
         assert list(child["metadata"]["annotations"]) == ["multicluster.admiralty.io/controller-reference"]
 
 
-@in_virtual_time
 async def test_child_is_repaired_and_made_again() -> None:
     scene = Scene()
     async with scene.settled() as child:
@@ -152,7 +149,6 @@ async def test_child_is_repaired_and_made_again() -> None:
         assert len(scene.child_objects()) == 1
 
 
-@in_virtual_time
 async def test_parent_goes_after_its_child_and_keeps_foreign_finalizers() -> None:
     scene = Scene()
     async with scene.settled() as child:
@@ -172,7 +168,6 @@ async def test_parent_goes_after_its_child_and_keeps_foreign_finalizers() -> Non
         assert scene.child_objects() == []
 
 
-@in_virtual_time
 async def test_parent_stays_while_the_cluster_of_its_child_does_not_answer() -> None:
     scene = Scene()
     async with scene.settled():
@@ -186,7 +181,6 @@ async def test_parent_stays_while_the_cluster_of_its_child_does_not_answer() -> 
         assert scene.child_objects() == []
 
 
-@in_virtual_time
 async def test_duplicate_children_are_left_to_a_person() -> None:
     scene = Scene()
     async with scene.settled() as child:
@@ -203,7 +197,6 @@ async def test_duplicate_children_are_left_to_a_person() -> None:
         await eventually(lambda: not scene.child_objects())
 
 
-@in_virtual_time
 async def test_child_that_the_cache_does_not_show_is_not_made_twice() -> None:
     scene = Scene()
     async with scene.settled() as child:
@@ -214,7 +207,6 @@ async def test_child_that_the_cache_does_not_show_is_not_made_twice() -> None:
         assert len(scene.child_objects()) == 1
 
 
-@in_virtual_time
 async def test_parents_of_alike_joined_names_have_their_own_children() -> None:
     scene = Scene()
     for namespace, name in (("foo-bar", "baz"), ("foo", "bar-baz")):
@@ -223,7 +215,6 @@ async def test_parents_of_alike_joined_names_have_their_own_children() -> None:
         await eventually(lambda: len(scene.child_objects()) == 3)
 
 
-@in_virtual_time
 async def test_children_are_written_by_the_writer_of_their_parents_cluster() -> None:
     scene = Scene()
     asked: list[tuple[str, str]] = []
@@ -249,7 +240,6 @@ async def test_children_are_written_by_the_writer_of_their_parents_cluster() -> 
     assert writers == {"deputy"}
 
 
-@in_virtual_time
 async def test_decorated_objects_are_written_once_and_only_the_selected_ones() -> None:
     def labelled(obj: Obj) -> Obj:
         obj["metadata"].setdefault("labels", {})["seen"] = "yes"

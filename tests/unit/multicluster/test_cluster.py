@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Conflict, Key, NotFound, Obj, Resource, labels_of
@@ -55,7 +55,6 @@ class Changes:
 # -- reads ---------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_cached_reads_wait_for_the_first_list_and_ask_nothing_afterwards() -> None:
     site = Site("eu", thing("a"), thing("b", namespace="bank"))
     async with running(site):
@@ -67,7 +66,6 @@ async def test_cached_reads_wait_for_the_first_list_and_ask_nothing_afterwards()
         assert site.requests("get", SECRETS) == []
 
 
-@in_virtual_time
 async def test_cached_list_is_of_a_label_selector() -> None:
     site = Site("eu", pod("a", metadata={"labels": {"app": "web"}}), pod("b"))
     async with running(site):
@@ -75,7 +73,6 @@ async def test_cached_list_is_of_a_label_selector() -> None:
         assert [labels_of(each) for each in found] == [{"app": "web"}]
 
 
-@in_virtual_time
 async def test_informer_is_the_same_for_the_same_arguments() -> None:
     cluster = Site("eu").cluster
     assert cluster.informer(PODS) is cluster.informer(PODS)
@@ -84,7 +81,6 @@ async def test_informer_is_the_same_for_the_same_arguments() -> None:
     assert len({cluster.informer(PODS), cluster.informer(PODS, namespace="shop"), cluster.informer(CONFIG_MAPS)}) == 3
 
 
-@in_virtual_time
 async def test_informer_of_a_part_asks_the_api_server_for_that_part() -> None:
     site = Site("eu", pod("a", metadata={"labels": {"app": "web"}}), pod("b"), pod("a", namespace="bank"))
     web = site.cluster.informer(PODS, namespace="shop", selector="app=web")
@@ -94,7 +90,6 @@ async def test_informer_of_a_part_asks_the_api_server_for_that_part() -> None:
         assert site.requests("list", PODS) == ["/api/v1/namespaces/shop/pods"]
 
 
-@in_virtual_time
 async def test_informer_begins_when_it_is_asked_for_while_the_cluster_runs_and_not_before() -> None:
     site = Site("eu", thing("a"))
     early = site.cluster.informer(SECRETS)
@@ -107,7 +102,6 @@ async def test_informer_begins_when_it_is_asked_for_while_the_cluster_runs_and_n
         assert len(site.requests("list", CONFIG_MAPS)) == 1
 
 
-@in_virtual_time
 async def test_namespace_of_the_options_limits_requests_and_reads() -> None:
     site = Site("eu", thing("a"), node("n1"), options=ClusterOptions(namespace="shop"))
     async with running(site):
@@ -121,7 +115,6 @@ async def test_namespace_of_the_options_limits_requests_and_reads() -> None:
             site.cluster.informer(SECRETS, namespace="bank")
 
 
-@in_virtual_time
 async def test_live_resource_is_read_in_the_namespace_of_the_options_alone_and_never_cached() -> None:
     options = ClusterOptions(namespace="shop", disable_for=frozenset([SECRETS, NODES]))
     site = Site(
@@ -142,7 +135,6 @@ async def test_live_resource_is_read_in_the_namespace_of_the_options_alone_and_n
                 await site.cluster.list(resource, namespace="bank")
 
 
-@in_virtual_time
 async def test_index_finds_objects_whether_added_before_or_after_the_start() -> None:
     many = [thing(f"c{number}", {"color": "red" if number % 2 else "blue"}) for number in range(300)]
     site = Site("eu", *many)
@@ -160,7 +152,6 @@ async def test_index_finds_objects_whether_added_before_or_after_the_start() -> 
             await site.cluster.by_index(SECRETS, "unknown", "red")
 
 
-@in_virtual_time
 async def test_resource_of_a_name_is_found_when_its_definition_comes_later() -> None:
     site = Site("eu")
     assert await site.cluster.resource("pods") == PODS
@@ -170,7 +161,6 @@ async def test_resource_of_a_name_is_found_when_its_definition_comes_later() -> 
     assert (await site.cluster.resource("foos.example.org")).kind == "Foo"
 
 
-@in_virtual_time
 async def test_resync_shows_all_objects_to_subscribers_again() -> None:
     site = Site("eu", thing("a"), options=ClusterOptions(resync=100.0))
     changes = Changes()
@@ -185,7 +175,6 @@ async def test_resync_shows_all_objects_to_subscribers_again() -> None:
 # -- writes --------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_writes_are_in_the_cache_at_once_though_the_watch_is_late() -> None:
     site = Site("eu", thing("a"), options=ClusterOptions(sync_timeout=1.0))
     cluster = site.cluster
@@ -209,7 +198,6 @@ async def test_writes_are_in_the_cache_at_once_though_the_watch_is_late() -> Non
         assert await cluster.get(SECRETS, Key("shop", name))
 
 
-@in_virtual_time
 async def test_writes_notify_subscribers_of_the_cluster_as_those_of_others_do() -> None:
     site = Site("eu", thing("a"))
     changes = Changes()
@@ -223,7 +211,6 @@ async def test_writes_notify_subscribers_of_the_cluster_as_those_of_others_do() 
         assert changes.names == ["a", "a"], "the watch brings nothing new"
 
 
-@in_virtual_time
 async def test_status_is_written_by_its_subresource_alone() -> None:
     site = Site("eu", pod("a"))
     async with running(site):
@@ -235,7 +222,6 @@ async def test_status_is_written_by_its_subresource_alone() -> None:
         assert "x" not in changed["spec"]
 
 
-@in_virtual_time
 async def test_write_leaves_caches_of_other_parts_alone() -> None:
     site = Site("eu", thing("b"))
     bank = site.cluster.informer(SECRETS, namespace="bank")
@@ -251,7 +237,6 @@ async def test_write_leaves_caches_of_other_parts_alone() -> None:
 # -- aliases, connections ------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_alias_shares_client_and_caches_even_those_that_come_later() -> None:
     site = Site("eu", thing("a"))
     alias = site.cluster.alias("agent")
@@ -268,13 +253,11 @@ async def test_alias_shares_client_and_caches_even_those_that_come_later() -> No
             await alias.run()
 
 
-@in_virtual_time
 async def test_kubeconfig_that_cannot_be_used_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         Cluster("eu", ConnectionSettings(str(tmp_path / "none")), environ={})
 
 
-@in_virtual_time
 async def test_cluster_speaks_with_its_own_name() -> None:
     site = Site("eu")
     with pytest.raises(NotFound, match=r"^cluster eu: get secrets shop/a"):
@@ -284,7 +267,6 @@ async def test_cluster_speaks_with_its_own_name() -> None:
 # -- outages -------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_deletions_missed_by_a_broken_watch_are_notified() -> None:
     site = Site("eu", *(thing(f"c{number}") for number in range(100)))
     changes = Changes()
@@ -301,7 +283,6 @@ async def test_deletions_missed_by_a_broken_watch_are_notified() -> None:
         assert len(await site.cluster.list(SECRETS)) == 1
 
 
-@in_virtual_time
 async def test_deletions_missed_by_a_stopped_cluster_are_notified_over_another_client() -> None:
     site = Site("eu", thing("a"), thing("b"))
     changes = Changes()
@@ -322,7 +303,6 @@ async def test_deletions_missed_by_a_stopped_cluster_are_notified_over_another_c
         await eventually(lambda: len(changes.names) == 2)
 
 
-@in_virtual_time
 async def test_dead_cluster_delays_neither_another_nor_its_own_readers() -> None:
     dead, hung, good = Site("dead", thing("a")), Site("hung"), Site("good", thing("a"))
     dead.server.faults.add(down := Rule(reset="before"))
@@ -346,7 +326,6 @@ async def test_dead_cluster_delays_neither_another_nor_its_own_readers() -> None
         assert await dead.cluster.get(SECRETS, A)
 
 
-@in_virtual_time
 async def test_dead_cluster_is_asked_by_one_request_at_a_time_however_many_caches_it_has() -> None:
     site = Site("dead")
     for resource in (SECRETS, PODS, CONFIG_MAPS):
@@ -358,7 +337,6 @@ async def test_dead_cluster_is_asked_by_one_request_at_a_time_however_many_cache
         assert len(site.server.requests) < 80
 
 
-@in_virtual_time
 async def test_resource_that_cannot_be_listed_fails_its_own_reads_alone() -> None:
     site = Site("eu", thing("a"))
     site.server.faults.add(broken := Rule(resource="configmaps", status=503))
@@ -371,7 +349,6 @@ async def test_resource_that_cannot_be_listed_fails_its_own_reads_alone() -> Non
         assert await site.cluster.list(CONFIG_MAPS)
 
 
-@in_virtual_time
 async def test_selector_that_is_none_is_refused_instead_of_selecting_everything() -> None:
     plain = {"copy": "yes"}
     with pytest.raises(
@@ -392,13 +369,11 @@ async def test_selector_that_is_none_is_refused_instead_of_selecting_everything(
         assert same is site.cluster.informer(PODS, selector="copy=yes")
 
 
-@in_virtual_time
 async def test_read_of_a_cluster_that_does_not_run_names_the_remedy() -> None:
     with pytest.raises(NotSynced, match="aren't listed after 5 s; nobody runs this cluster"):
         await Site("eu").cluster.list(PODS)
 
 
-@in_virtual_time
 async def test_resource_that_is_not_served_is_named_in_the_log_once_with_a_hint(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -412,7 +387,6 @@ async def test_resource_that_is_not_served_is_named_in_the_log_once_with_a_hint(
     assert "is its plural right" in output[0]
 
 
-@in_virtual_time
 async def test_cluster_that_answers_no_more_is_named_in_the_log_once_however_many_caches_it_has(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -434,23 +408,21 @@ async def test_cluster_that_answers_no_more_is_named_in_the_log_once_however_man
         ({"user_agent": "fleet/1", "field_manager": "a b"}, "a%20b"),
     ],
 )
-def test_field_manager_is_the_users_or_that_of_the_user_agent(settings: Any, manager: str, tmp_path: Path) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        file = tmp_path / "config"
-        file.write_text(KUBECONFIG)
-        made = Cluster("eu", ConnectionSettings(kubeconfig=str(file), **settings))
-        assert isinstance(made.client.transport, HttpTransport)
-        assert made.client.transport.dialer.user_agent == settings.get("user_agent", "vsyncer")
-        sent = Sent()
-        made.client.transport = sent
-        await made.client.create(PODS, pod("a"))
-        await made.client.replace(PODS, pod("a"))
-        await made.client.patch(PODS, Key("shop", "a"), {"metadata": {}})
-        assert [path.rpartition("fieldManager=")[2] for path in sent.paths] == [manager] * 3
-        assert made.owns_client
-
-    main()
+async def test_field_manager_is_the_users_or_that_of_the_user_agent(
+    settings: Any, manager: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG)
+    made = Cluster("eu", ConnectionSettings(kubeconfig=str(file), **settings))
+    assert isinstance(made.client.transport, HttpTransport)
+    assert made.client.transport.dialer.user_agent == settings.get("user_agent", "vsyncer")
+    sent = Sent()
+    made.client.transport = sent
+    await made.client.create(PODS, pod("a"))
+    await made.client.replace(PODS, pod("a"))
+    await made.client.patch(PODS, Key("shop", "a"), {"metadata": {}})
+    assert [path.rpartition("fieldManager=")[2] for path in sent.paths] == [manager] * 3
+    assert made.owns_client
 
 
 class Sent:

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 from cache_scene import GOOD, CacheScene, Door, Handler, Site, now, until, waiting
-from fleet_scene import CONFIG_MAPS, PATIENCE, PODS, SECRETS, eventually, in_virtual_time
+from fleet_scene import CONFIG_MAPS, PATIENCE, PODS, SECRETS, eventually
 from fleet_scene import Site as Fleet
 
 from kube_envtest import Rule
@@ -35,7 +35,6 @@ UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE
 # -- getters -------------------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_getters_raise_not_connected_for_unknown_and_for_disconnected_clusters() -> None:
     scene = CacheScene("a", private_keys=True)
     scene["a"].is_reachable = False
@@ -51,7 +50,6 @@ async def test_getters_raise_not_connected_for_unknown_and_for_disconnected_clus
                 cache.watch(name, "pods", PODS, Handler())
 
 
-@in_virtual_time
 async def test_getters_answer_while_the_event_loop_is_in_a_dial() -> None:
     """They need neither the event loop nor anything that a dial holds."""
     scene = CacheScene("good", "hole")
@@ -81,7 +79,6 @@ async def test_getters_answer_while_the_event_loop_is_in_a_dial() -> None:
         assert answers == ["good"] * 100
 
 
-@in_virtual_time
 async def test_getters_may_be_called_by_handlers_and_filters_of_the_cache_itself() -> None:
     def select(name: str, _: ProvidedCluster) -> bool:
         return scene.cache.get_status(name).state is not None
@@ -95,7 +92,6 @@ async def test_getters_may_be_called_by_handlers_and_filters_of_the_cache_itself
         assert found == [cache.get_client("a")]
 
 
-@in_virtual_time
 async def test_getters_give_cached_uncached_and_readers_of_a_connected_cluster() -> None:
     scene = CacheScene("a")
     scene["a"].server.put(pod("x"))
@@ -109,34 +105,29 @@ async def test_getters_give_cached_uncached_and_readers_of_a_connected_cluster()
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_clients_of_a_cluster_that_is_lost_meanwhile_are_not_connected(leaves: bool) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        scene = CacheScene("a")
-        async with scene.running() as cache:
-            client, cluster = cache.get_uncached_client("a"), cache.get_client("a")
-            scene["a"].is_reachable = False
-            with pytest.raises(Unreachable):
-                await client.list(PODS)
-            await until(70.5)
-            waiting = asyncio.create_task(client.list(PODS))
-            if leaves:
-                scene.static.remove("a")
-            await until(76)  # after the fifth probe
-            with pytest.raises(NotConnected, match="the connection to cluster a was closed") as caught:
-                await waiting
-            assert caught.value.cluster == "a"
-            for write in (client.create(PODS, pod("x")), cluster.create(PODS, pod("x"))):
-                with pytest.raises(NotConnected):
-                    await write
+async def test_clients_of_a_cluster_that_is_lost_meanwhile_are_not_connected(leaves: bool) -> None:
+    scene = CacheScene("a")
+    async with scene.running() as cache:
+        client, cluster = cache.get_uncached_client("a"), cache.get_client("a")
+        scene["a"].is_reachable = False
+        with pytest.raises(Unreachable):
+            await client.list(PODS)
+        await until(70.5)
+        waiting = asyncio.create_task(client.list(PODS))
+        if leaves:
+            scene.static.remove("a")
+        await until(76)  # after the fifth probe
+        with pytest.raises(NotConnected, match="the connection to cluster a was closed") as caught:
+            await waiting
+        assert caught.value.cluster == "a"
+        for write in (client.create(PODS, pod("x")), cluster.create(PODS, pod("x"))):
             with pytest.raises(NotConnected):
-                async with client.watch(PODS, resource_version="1"):
-                    pass
+                await write
+        with pytest.raises(NotConnected):
+            async with client.watch(PODS, resource_version="1"):
+                pass
 
-    main()
 
-
-@in_virtual_time
 async def test_cached_read_that_is_not_filled_before_its_cluster_is_lost_is_not_connected() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -164,7 +155,6 @@ async def test_cached_read_that_is_not_filled_before_its_cluster_is_lost_is_not_
         assert cache.get_client("a"), "it isn't waited for what was only read"
 
 
-@in_virtual_time
 async def test_last_probe_success_is_none_for_unknown_clusters_and_stays_over_a_disconnect() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -176,7 +166,6 @@ async def test_last_probe_success_is_none_for_unknown_clusters_and_stays_over_a_
         assert cache.get_last_probe_success("a") == 10.0
 
 
-@in_virtual_time
 async def test_private_key_is_made_once_and_stays_over_a_reconnect() -> None:
     scene = CacheScene("a", private_keys=True)
     async with scene.running() as cache:
@@ -193,7 +182,6 @@ async def test_private_key_is_made_once_and_stays_over_a_reconnect() -> None:
         plain.cache.get_private_key("a")
 
 
-@in_virtual_time
 async def test_private_key_is_made_off_the_event_loop(monkeypatch: Any) -> None:
     import threading
 
@@ -211,7 +199,6 @@ async def test_private_key_is_made_off_the_event_loop(monkeypatch: Any) -> None:
 # -- removal -------------------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_removed_cluster_that_is_put_again_is_connected_to_once_the_former_connection_has_ended() -> None:
     scene = CacheScene("a", "b")
     closed: list[float] = []
@@ -241,7 +228,6 @@ async def test_removed_cluster_that_is_put_again_is_connected_to_once_the_former
         assert scene["a"].at("/") == [0.0, 6.0]
 
 
-@in_virtual_time
 async def test_whoever_waits_for_a_cluster_goes_on_when_it_is_removed_before_it_has_begun() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -258,7 +244,6 @@ async def test_whoever_waits_for_a_cluster_goes_on_when_it_is_removed_before_it_
         assert scene["a"].at("/") == [0.0]
 
 
-@in_virtual_time
 async def test_connection_that_ends_by_a_bug_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -274,7 +259,6 @@ async def test_connection_that_ends_by_a_bug_begins_again(monkeypatch: pytest.Mo
 # -- providers' names, and the fake --------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_names_of_clusters_have_that_of_their_provider() -> None:
     site = Site("a")
     providers: list[Any] = [StaticProvider({"a": site.login()}, name=name) for name in ("eu", "us")]
@@ -288,7 +272,6 @@ async def test_names_of_clusters_have_that_of_their_provider() -> None:
         CacheScene(providers=[StaticProvider({}), StaticProvider({})])
 
 
-@in_virtual_time
 async def test_name_that_would_be_that_of_another_providers_cluster_is_left_alone() -> None:
     site = Site("a")
     own, other = StaticProvider({"a": site.login()}, name="eu"), StaticProvider({})
@@ -303,7 +286,6 @@ async def test_name_that_would_be_that_of_another_providers_cluster_is_left_alon
         assert list(cache) == ["eu#a"]
 
 
-@in_virtual_time
 async def test_provider_that_raises_is_run_again_and_its_clusters_stay() -> None:
     scene = CacheScene("a")
 
@@ -324,7 +306,6 @@ async def test_provider_that_raises_is_run_again_and_its_clusters_stay() -> None
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_fake_is_connected_to_the_given_clusters_alone() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -361,7 +342,6 @@ async def test_fake_is_connected_to_the_given_clusters_alone() -> None:
             fake.get_client("a")
 
 
-@in_virtual_time
 async def test_fake_has_the_methods_of_the_cache() -> None:
     both: list[Clusters] = [CacheScene().cache, fake := FakeClusterCache({"a": Fleet("a").cluster})]
     names = {name for name in vars(Clusters) if not name.startswith("_")}

@@ -5,7 +5,7 @@ import math
 
 import pytest
 from cache_scene import CacheScene, Door, Handler
-from fleet_scene import PODS, in_virtual_time
+from fleet_scene import PODS
 
 from syncer.clusters.client import Client
 from syncer.clusters.credentials import LoginCredentials
@@ -17,7 +17,6 @@ def client_of(scene: CacheScene, name: str) -> Client:
     return Client(name, Door(scene.sites, LoginCredentials(scene[name].login())))
 
 
-@in_virtual_time
 async def test_suspected_cluster_is_probed_at_once_and_disconnected_if_that_fails_too() -> None:
     scene = CacheScene("a", "b", probe_interval=math.inf)
     async with scene.running() as cache:
@@ -39,7 +38,6 @@ async def test_suspected_cluster_is_probed_at_once_and_disconnected_if_that_fail
         assert cache.get_status("a").state is State.CONNECTED
 
 
-@in_virtual_time
 async def test_statuses_that_count_as_healthy_can_be_chosen_but_for_401() -> None:
     scene = CacheScene("a", "b", "c", answers=lambda status: status < 500)
     for name, status in (("a", 403), ("b", 503), ("c", 401)):
@@ -49,7 +47,6 @@ async def test_statuses_that_count_as_healthy_can_be_chosen_but_for_401() -> Non
         assert states == [State.CONNECTED, State.DISCONNECTED, State.DISCONNECTED]
 
 
-@in_virtual_time
 async def test_client_of_its_owner_is_used_and_never_closed() -> None:
     scene = CacheScene("a", probe_interval=10, probe_threshold=1)
     scene.static.remove("a")
@@ -75,7 +72,6 @@ async def test_client_of_its_owner_is_used_and_never_closed() -> None:
         assert scene["a"].closed == 0
 
 
-@in_virtual_time
 async def test_another_client_of_the_owner_is_another_connection() -> None:
     scene = CacheScene("a")
     scene.static.remove("a")
@@ -89,7 +85,6 @@ async def test_another_client_of_the_owner_is_another_connection() -> None:
         assert scene["a"].closed == 0
 
 
-@in_virtual_time
 async def test_provider_that_gives_neither_a_login_nor_a_client_is_named_as_the_reason() -> None:
     scene = CacheScene()
     async with scene.running() as cache:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from cache_scene import CacheScene, waiting
-from fleet_scene import CONFIG_MAPS, PODS, Site, eventually, in_virtual_time, running
+from fleet_scene import CONFIG_MAPS, PODS, Site, eventually, running
 
 from syncer.api import Key
 from syncer.multicluster import ClusterEvent, ClusterSource, Controller, Happening, Manager, Request
@@ -32,7 +32,6 @@ def watches(scene: CacheScene, name: str) -> int:
     return sum(one.verb == "watch" for one in scene[name].server.requests)
 
 
-@in_virtual_time
 async def test_controller_gets_every_cluster_of_the_cache_now_and_later_on_its_own_caches() -> None:
     scene = CacheScene("a", "b")
     for name, site in scene.sites.items():
@@ -53,7 +52,6 @@ async def test_controller_gets_every_cluster_of_the_cache_now_and_later_on_its_o
         assert requests.controller.clusters["c"].informers() == cache.get_client("c").informers()
 
 
-@in_virtual_time
 async def test_requests_wait_while_a_cluster_is_disconnected_and_missed_changes_and_deletions_come_after() -> None:
     scene = CacheScene("a")
     for name in ("stays", "goes"):
@@ -75,7 +73,6 @@ async def test_requests_wait_while_a_cluster_is_disconnected_and_missed_changes_
         await eventually(lambda: sorted(requests.names()) == ["a/goes", "a/new", "a/stays"])
 
 
-@in_virtual_time
 async def test_clusters_that_leave_the_cache_leave_its_controllers_also_while_disconnected() -> None:
     scene = CacheScene("a", "b")
     requests = Requests(scene)
@@ -94,7 +91,6 @@ async def test_clusters_that_leave_the_cache_leave_its_controllers_also_while_di
     assert requests.controller.clusters == {}
 
 
-@in_virtual_time
 async def test_controller_that_cannot_be_engaged_costs_neither_the_connection_nor_another_controller() -> None:
     scene, another = CacheScene("a"), Site("a")
     broken, requests = Requests(scene), Requests(scene)
@@ -108,7 +104,6 @@ async def test_controller_that_cannot_be_engaged_costs_neither_the_connection_no
         assert broken.controller.clusters == {"a": another.cluster}
 
 
-@in_virtual_time
 async def test_manager_of_the_controller_leaves_the_clusters_of_the_cache_to_it_also_while_disconnected() -> None:
     scene = CacheScene("a")
     requests, manager = Requests(scene), Manager()
@@ -127,7 +122,6 @@ async def test_manager_of_the_controller_leaves_the_clusters_of_the_cache_to_it_
         assert cache.get_client("a").is_running
 
 
-@in_virtual_time
 async def test_source_of_a_controller_maps_connects_and_disconnects_to_requests() -> None:
     def owners(cluster: str) -> list[Request]:
         if cluster == "odd":

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from cache_scene import GOOD, CacheScene, now, until
-from fleet_scene import in_virtual_time
 
 from syncer.multicluster import Cluster, State, cluster_cache
 
@@ -36,7 +35,6 @@ class Runs:
             self.happened.append(f"end {name}")
 
 
-@in_virtual_time
 async def test_function_runs_in_each_cluster_while_it_is_connected_now_and_later() -> None:
     scene = CacheScene("a", "b", "c")
     scene["b"].is_reachable = False
@@ -56,7 +54,6 @@ async def test_function_runs_in_each_cluster_while_it_is_connected_now_and_later
     assert sorted(runs.happened[4:]) == ["end a", "end b"]
 
 
-@in_virtual_time
 async def test_function_ends_with_a_connection_and_begins_with_the_next_one() -> None:
     scene = CacheScene("a")
     runs = Runs()
@@ -73,7 +70,6 @@ async def test_function_ends_with_a_connection_and_begins_with_the_next_one() ->
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_function_that_raises_is_called_again_with_growing_delays_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -90,7 +86,6 @@ async def test_function_that_raises_is_called_again_with_growing_delays_and_dela
         assert cache.get_client("a"), "its connection stays"
 
 
-@in_virtual_time
 async def test_function_that_returns_is_called_again_with_the_next_connection_alone() -> None:
     scene = CacheScene("a")
     runs = Runs()

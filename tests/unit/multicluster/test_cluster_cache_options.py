@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from cache_scene import CacheScene, Door, Site, now, until
-from fleet_scene import PODS, SECRETS, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Unreachable
@@ -30,7 +30,6 @@ from syncer.resources.kinds import NODES
 from syncer.testing.objects import node, pod, secret
 
 
-@in_virtual_time
 async def test_clusters_without_the_label_are_never_dialled() -> None:
     scene = CacheScene("a", "b", selector={"matchLabels": {"watched": "yes"}})
     scene.static.put("a", scene.member("a", labels={"watched": "yes"}))
@@ -49,7 +48,6 @@ async def test_clusters_without_the_label_are_never_dialled() -> None:
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_filter_function_selects_clusters() -> None:
     scene = CacheScene("a", "b", select=lambda name, member: name != "b" or "on" in member.labels)
     async with scene.running() as cache:
@@ -67,23 +65,20 @@ async def test_filter_function_selects_clusters() -> None:
     ],
     ids=["function", "selector"],
 )
-def test_filter_that_raises_selects_nothing_and_costs_no_other_cluster(options: dict[str, Any], capsys: Any) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        scene = CacheScene("a", "b", **options)
-        scene.static.put("b", scene.member("b", labels={"on": "yes"}))
-        async with scene.running() as cache:
-            assert list(cache) == (["b"] if "select" in options else [])
-            scene.static.put("a", scene.member("a", labels={"on": "no"}))
-            assert "a" not in cache
-            scene.static.put("b", scene.member("b"))
-            assert "b" not in cache, "it was selected before"
-
-    main()
+async def test_filter_that_raises_selects_nothing_and_costs_no_other_cluster(
+    options: dict[str, Any], capsys: Any
+) -> None:
+    scene = CacheScene("a", "b", **options)
+    scene.static.put("b", scene.member("b", labels={"on": "yes"}))
+    async with scene.running() as cache:
+        assert list(cache) == (["b"] if "select" in options else [])
+        scene.static.put("a", scene.member("a", labels={"on": "no"}))
+        assert "a" not in cache
+        scene.static.put("b", scene.member("b"))
+        assert "b" not in cache, "it was selected before"
     assert "a filter of clusters raised" in capsys.readouterr().err
 
 
-@in_virtual_time
 async def test_live_resources_are_never_cached() -> None:
     scene = CacheScene("a", clusters=ClusterOptions(disable_for=frozenset([SECRETS])))
     scene["a"].server.put(secret("x", {"a": "b"}))
@@ -100,7 +95,6 @@ async def test_live_resources_are_never_cached() -> None:
         assert len(list(client.informers())) == 1
 
 
-@in_virtual_time
 async def test_parts_limit_caches_on_the_server() -> None:
     parts = {PODS: Part(namespace="shop", selector="app=web", fields="spec.nodeName=n1")}
     scene = CacheScene("a", clusters=ClusterOptions(by_object=parts))
@@ -114,7 +108,6 @@ async def test_parts_limit_caches_on_the_server() -> None:
         assert [each["metadata"]["name"] for each in found] == ["good"]
 
 
-@in_virtual_time
 async def test_transform_of_a_resource_wins_over_that_of_all() -> None:
     def without(field: str) -> Any:
         return lambda obj: {name: value for name, value in obj.items() if name != field}
@@ -131,7 +124,6 @@ async def test_transform_of_a_resource_wins_over_that_of_all() -> None:
         assert "data" in found
 
 
-@in_virtual_time
 async def test_indexes_are_filled_before_a_cluster_counts_as_connected_also_again() -> None:
     by_node = FieldIndex(PODS, "node", lambda obj: [obj["spec"].get("nodeName")])
     scene = CacheScene("a", indexes=[NODE_PROVIDER_ID_INDEX, by_node])
@@ -159,7 +151,6 @@ def test_provider_id_index_leaves_empty_ids_out_and_other_kinds_are_an_error() -
         values({"kind": "Pod"})
 
 
-@in_virtual_time
 async def test_requests_are_limited_and_probes_are_not() -> None:
     scene = CacheScene("a", qps=1.0, burst=2, timeout=1000.0)
     async with scene.running() as cache:
@@ -170,7 +161,6 @@ async def test_requests_are_limited_and_probes_are_not() -> None:
         assert scene["a"].at("/")[:2] == [0.0, 10.0]
 
 
-@in_virtual_time
 async def test_request_ends_at_the_timeout_of_the_options() -> None:
     scene = CacheScene("a", timeout=7.0)
     async with scene.running() as cache:
@@ -181,7 +171,6 @@ async def test_request_ends_at_the_timeout_of_the_options() -> None:
         assert now() - begun == pytest.approx(7.0, abs=0.1)
 
 
-@in_virtual_time
 @pytest.mark.parametrize(("own", "seconds"), [(None, 20.0), (3.0, 3.0)])
 async def test_cached_read_ends_at_the_timeout_of_the_options_unless_its_cluster_has_one(
     own: float | None, seconds: float
@@ -200,7 +189,6 @@ async def test_cached_read_ends_at_the_timeout_of_the_options_unless_its_cluster
         assert now() - begun == pytest.approx(seconds, abs=0.1)
 
 
-@in_virtual_time
 async def test_probe_options_change_path_and_time_of_probes() -> None:
     scene = CacheScene("a", probe_path="/readyz", probe_interval=3.0, probe_threshold=2, max_retry_delay=4.0)
     async with scene.running() as cache:
@@ -218,14 +206,12 @@ def test_user_agent_is_required() -> None:
         ClusterCacheOptions(user_agent="")
 
 
-@in_virtual_time
 async def test_user_agent_is_in_the_head_of_each_request() -> None:
     transport = dial(LoginCredentials(Site("a").login()), ClusterCacheOptions(user_agent="my-controller/1.0"))
     assert isinstance(transport, HttpTransport)
     assert "User-Agent: my-controller/1.0\r\n" in transport.dialer.fixed_head(Access())
 
 
-@in_virtual_time
 async def test_every_option_is_read_while_a_cluster_connects_is_read_from_and_is_lost() -> None:
     whole, clusters = noting(ClusterCacheOptions), noting(ClusterOptions)
     options = whole.made(

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, in_virtual_time
+from fleet_scene import PODS
 
 from syncer.api import NotConnected
 from syncer.multicluster import Reason, State
@@ -16,7 +16,6 @@ CLUSTERS, DEAD, CONSUMERS, SECONDS = 100, 20, 100, 60.0
 AGE = 1.2
 
 
-@in_virtual_time
 async def test_soak_of_a_hundred_clusters_of_which_twenty_are_dead(caplog: pytest.LogCaptureFixture) -> None:
     names = [f"c{number}" for number in range(CLUSTERS)]
     dead = set(names[::5])
@@ -70,7 +69,6 @@ async def test_soak_of_a_hundred_clusters_of_which_twenty_are_dead(caplog: pytes
     assert not caplog.records
 
 
-@in_virtual_time
 async def test_frozen_cluster_delays_no_probe_connect_or_read_of_others() -> None:
     names = [f"c{number}" for number in range(100)]
     scene = CacheScene(*names, vary=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cache_scene import GOOD, CacheScene, Handler, now, until, waiting
-from fleet_scene import PODS, SECRETS, eventually, in_virtual_time
+from fleet_scene import PODS, SECRETS, eventually
 
 from kube_envtest import Rule
 from syncer.clusters.login import Login
@@ -32,7 +32,6 @@ UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE
 # -- the state machine ---------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_cluster_that_is_not_ready_is_dialled_only_when_it_is() -> None:
     scene = CacheScene("a")
     scene.static.put("a", scene.member("a", ready=False))
@@ -45,7 +44,6 @@ async def test_cluster_that_is_not_ready_is_dialled_only_when_it_is() -> None:
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_login_that_cannot_be_read_is_asked_for_again_after_ten_seconds_and_is_no_failed_probe() -> None:
     scene = CacheScene("a")
     times: list[float] = []
@@ -66,7 +64,6 @@ async def test_login_that_cannot_be_read_is_asked_for_again_after_ten_seconds_an
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_connect_checks_the_login_before_it_fills_caches() -> None:
     environ = {"POD_NAMESPACE": "shop", "POD_NAME": "me", "POD_UID": "u"}
     scene = CacheScene("a", environ=environ, indexes=[NODE_PROVIDER_ID_INDEX])
@@ -86,19 +83,14 @@ async def test_connect_checks_the_login_before_it_fills_caches() -> None:
         ("/api/v1", 503, Reason.UNREACHABLE),
     ],
 )
-def test_refused_connect_has_its_reason(path: str, status: int, reason: Reason) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        scene = CacheScene("a")
-        scene["a"].refuse(path, status=status)
-        async with scene.running() as cache:
-            assert cache.get_status("a").reason == reason
-            assert scene["a"].closed == 1
-
-    main()
+async def test_refused_connect_has_its_reason(path: str, status: int, reason: Reason) -> None:
+    scene = CacheScene("a")
+    scene["a"].refuse(path, status=status)
+    async with scene.running() as cache:
+        assert cache.get_status("a").reason == reason
+        assert scene["a"].closed == 1
 
 
-@in_virtual_time
 async def test_failed_connect_is_not_repeated_before_the_drawn_delay_whatever_happens() -> None:
     scene = CacheScene("a")
     scene["a"].is_reachable = False
@@ -111,7 +103,6 @@ async def test_failed_connect_is_not_repeated_before_the_drawn_delay_whatever_ha
         assert cache.get_status("a").state is State.CONNECTING
 
 
-@in_virtual_time
 async def test_delays_to_reconnect_grow_with_the_failures_in_a_row_and_are_never_under_a_second() -> None:
     scene = CacheScene("a")
     drawn: list[tuple[float, float]] = []
@@ -133,7 +124,6 @@ async def test_delays_to_reconnect_grow_with_the_failures_in_a_row_and_are_never
         assert drawn[3:] == [(0.0, 4.0)], "counted again since the connect"
 
 
-@in_virtual_time
 async def test_another_login_is_tried_at_once_even_during_an_attempt() -> None:
     scene = CacheScene("a", "b")
     scene["a"].is_reachable = False
@@ -145,7 +135,6 @@ async def test_another_login_is_tried_at_once_even_during_an_attempt() -> None:
         assert cache.get_connection("a").endpoint.host == "b"
 
 
-@in_virtual_time
 async def test_failed_connect_is_a_failed_probe_and_a_connect_a_successful_one() -> None:
     scene = CacheScene("a")
     scene["a"].is_reachable = False
@@ -163,7 +152,6 @@ async def test_failed_connect_is_a_failed_probe_and_a_connect_a_successful_one()
         assert scene["a"].at("/")[-1] == 26.0
 
 
-@in_virtual_time
 async def test_probe_is_a_get_of_the_root_that_must_be_answered_with_200_in_time() -> None:
     scene = CacheScene("a", probe_timeout=3.0)
     async with scene.running() as cache:
@@ -179,7 +167,6 @@ async def test_probe_is_a_get_of_the_root_that_must_be_answered_with_200_in_time
         scene["a"].server.thaw()
 
 
-@in_virtual_time
 async def test_fifth_failure_in_a_row_disconnects_and_a_success_between_resets_the_count() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -201,7 +188,6 @@ async def test_fifth_failure_in_a_row_disconnects_and_a_success_between_resets_t
         assert len(scene["a"].at("/")) == asked, "nobody probes a disconnected cluster"
 
 
-@in_virtual_time
 async def test_refused_probe_reconnects_at_once_with_a_login_read_afresh() -> None:
     scene = CacheScene("a")
     tokens = ["one", "two"]
@@ -226,7 +212,6 @@ async def test_refused_probe_reconnects_at_once_with_a_login_read_afresh() -> No
         assert scene["a"].at("/")[-2:] == [20.0, 20.0], "one try at once, then the delay"
 
 
-@in_virtual_time
 async def test_news_of_a_connected_cluster_neither_probe_nor_connect() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -246,7 +231,6 @@ def test_requeue_is_the_least_delay_given_and_else_ten_seconds() -> None:
     assert requeue(-1.0) == 0.0
 
 
-@in_virtual_time
 async def test_disconnect_closes_the_client_and_ends_watches_and_unused_caches() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -263,7 +247,6 @@ async def test_disconnect_closes_the_client_and_ends_watches_and_unused_caches()
         assert connection.health.last_success == 0.0
 
 
-@in_virtual_time
 async def test_cluster_with_unfilled_caches_is_not_connected() -> None:
     scene = CacheScene("a", indexes=[NODE_PROVIDER_ID_INDEX], initial_sync=60.0)
     rule = Rule(verb="list", resource="nodes", status=500)
@@ -282,7 +265,6 @@ async def test_cluster_with_unfilled_caches_is_not_connected() -> None:
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_cached_read_that_is_not_filled_ends_in_time() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
@@ -313,7 +295,6 @@ def in_a_pod(tmp_path: Path, monkeypatch: Any) -> dict[str, str]:
     }
 
 
-@in_virtual_time
 async def test_new_token_of_the_own_cluster_keeps_the_connection(in_a_pod: dict[str, str]) -> None:
     scene = CacheScene("a", "inside", environ=in_a_pod)
     in_a_pod["POD_UID"] = scene["a"].server.put(pod("me"))["metadata"]["uid"]
@@ -332,7 +313,6 @@ async def test_new_token_of_the_own_cluster_keeps_the_connection(in_a_pod: dict[
         assert len(site.used_tokens) > 5, "the probes had the new tokens"
 
 
-@in_virtual_time
 async def test_process_that_runs_in_the_cluster_uses_its_inner_address_with_the_given_credentials(
     in_a_pod: dict[str, str],
 ) -> None:
@@ -348,7 +328,6 @@ async def test_process_that_runs_in_the_cluster_uses_its_inner_address_with_the_
         assert cache.get_connection("b").endpoint.host == "b"
 
 
-@in_virtual_time
 async def test_process_that_cannot_look_for_its_own_pod_is_not_connected() -> None:
     scene = CacheScene("a", environ={"POD_NAMESPACE": "shop", "POD_NAME": "me", "POD_UID": "u"})
     scene["a"].server.faults.add(Rule(verb="get", resource="pods", status=500))
@@ -356,7 +335,6 @@ async def test_process_that_cannot_look_for_its_own_pod_is_not_connected() -> No
         assert "our own Pod" in cache.get_status("a").message
 
 
-@in_virtual_time
 async def test_delays_to_reconnect_are_spread_over_the_whole_interval() -> None:
     scene = CacheScene(*(f"c{number}" for number in range(60)), vary=True, dials=1000)
     async with scene.running():
@@ -369,7 +347,6 @@ async def test_delays_to_reconnect_are_spread_over_the_whole_interval() -> None:
         assert max(sum(1 for each in again if start <= each < start + 3) for start in range(28)) < 20
 
 
-@in_virtual_time
 async def test_dials_at_the_same_time_are_bounded_and_dead_clusters_delay_the_others_little() -> None:
     dead, alive = [f"d{number}" for number in range(12)], [f"a{number}" for number in range(50)]
     scene = CacheScene(*dead, *alive, dials=4)
@@ -382,7 +359,6 @@ async def test_dials_at_the_same_time_are_bounded_and_dead_clusters_delay_the_ot
         assert all(cache.get_status(name).state is State.CONNECTED for name in alive)
 
 
-@in_virtual_time
 async def test_step_that_raises_ends_no_cluster_and_comes_back() -> None:
     scene = CacheScene("a", "b")
     raised = False
@@ -410,7 +386,6 @@ async def test_step_that_raises_ends_no_cluster_and_comes_back() -> None:
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_caches_that_end_by_themselves_are_begun_again_at_once() -> None:
     scene = CacheScene("a")
     source, handler = scene.cache.source("me"), Handler()
@@ -426,7 +401,6 @@ async def test_caches_that_end_by_themselves_are_begun_again_at_once() -> None:
         await eventually(lambda: "x" in handler.names)
 
 
-@in_virtual_time
 async def test_logins_that_change_again_and_again_during_an_attempt_end_with_the_last_one() -> None:
     scene = CacheScene("a", "b")
     scene["a"].is_reachable = False
@@ -442,7 +416,6 @@ async def test_logins_that_change_again_and_again_during_an_attempt_end_with_the
 # -- credentials ---------------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_token_is_swapped_with_no_list_no_watch_and_no_event() -> None:
     scene = CacheScene("a")
     site, handler = scene["a"], Handler()
@@ -464,7 +437,6 @@ async def test_token_is_swapped_with_no_list_no_watch_and_no_event() -> None:
         assert len(site.used_tokens) > 5, "the probes had the new tokens"
 
 
-@in_virtual_time
 async def test_login_to_another_server_reconnects_and_the_caches_follow() -> None:
     scene = CacheScene("a", "b")
     scene["a"].server.put(pod("old"))
@@ -478,7 +450,6 @@ async def test_login_to_another_server_reconnects_and_the_caches_follow() -> Non
         assert [each["metadata"]["name"] for each in await cache.get_client("a").list(PODS)] == ["new"]
 
 
-@in_virtual_time
 async def test_changed_login_that_is_unusable_leaves_the_former_in_use() -> None:
     scene = CacheScene("a")
 

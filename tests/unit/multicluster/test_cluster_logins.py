@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from cache_scene import CacheScene, now, until
-from fleet_scene import PODS, in_virtual_time
+from fleet_scene import PODS
 
 from syncer.api import Key
 from syncer.clusters.login import Login
@@ -39,40 +39,35 @@ def refused() -> CannotConnect:
 @pytest.mark.parametrize(
     ("error", "reason"), [(lambda: OSError("the management cluster is away"), Reason.UNREADABLE), (refused, "Refused")]
 )
-def test_changed_login_that_is_unusable_is_shown_and_looked_at_again_while_the_former_is_used(
+async def test_changed_login_that_is_unusable_is_shown_and_looked_at_again_while_the_former_is_used(
     error: Callable[[], Exception], reason: Reason
 ) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        scene = CacheScene("a", probe_interval=100.0)
-        logins = Logins(scene)
-        async with scene.running() as cache:
-            assert cache.get_status("a").login_error is None
-            await until(1)
-            logins.error = error
-            logins.change("new")
-            await until(25)
-            assert logins.read_at == [1.0, 11.0, 21.0]
-            status = cache.get_status("a")
-            assert status.state is State.CONNECTED
-            assert status.login_error is not None
-            assert status.login_error.reason == reason
-            assert str(error()) in str(status.login_error)
-            assert await cache.get_client("a").get(PODS, Key("shop", "x")) is None
-            assert cache.get_connection("a").token == "good"
-            logins.error = None
-            await until(32)
-            assert cache.get_connection("a").token == "new"
-            assert cache.get_status("a").login_error is None
-            assert logins.read_at == [1.0, 11.0, 21.0, 31.0]
-            await until(95)
-            assert len(logins.read_at) == 4
-            assert scene["a"].at("/") == [0.0], "it was never disconnected"
-
-    main()
+    scene = CacheScene("a", probe_interval=100.0)
+    logins = Logins(scene)
+    async with scene.running() as cache:
+        assert cache.get_status("a").login_error is None
+        await until(1)
+        logins.error = error
+        logins.change("new")
+        await until(25)
+        assert logins.read_at == [1.0, 11.0, 21.0]
+        status = cache.get_status("a")
+        assert status.state is State.CONNECTED
+        assert status.login_error is not None
+        assert status.login_error.reason == reason
+        assert str(error()) in str(status.login_error)
+        assert await cache.get_client("a").get(PODS, Key("shop", "x")) is None
+        assert cache.get_connection("a").token == "good"
+        logins.error = None
+        await until(32)
+        assert cache.get_connection("a").token == "new"
+        assert cache.get_status("a").login_error is None
+        assert logins.read_at == [1.0, 11.0, 21.0, 31.0]
+        await until(95)
+        assert len(logins.read_at) == 4
+        assert scene["a"].at("/") == [0.0], "it was never disconnected"
 
 
-@in_virtual_time
 async def test_news_are_looked_at_at_once_also_after_an_unusable_login() -> None:
     scene = CacheScene("a")
     logins = Logins(scene)
@@ -87,7 +82,6 @@ async def test_news_are_looked_at_at_once_also_after_an_unusable_login() -> None
         assert len(logins.read_at) == 2
 
 
-@in_virtual_time
 async def test_login_without_its_files_costs_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = CacheScene("a")
     logins = Logins(scene)
@@ -107,7 +101,6 @@ async def test_login_without_its_files_costs_no_connection(monkeypatch: pytest.M
         assert cache.get_connection("a").token == "new"
 
 
-@in_virtual_time
 async def test_unusable_login_of_a_cluster_that_is_lost_is_the_reason_why() -> None:
     scene = CacheScene("a")
     logins = Logins(scene)

@@ -11,7 +11,7 @@ from typing import Any
 import pki_scene
 import pytest
 import yaml
-from fleet_scene import Site, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
@@ -177,7 +177,6 @@ async def watching(provider: Any, fleet: RecordedFleet) -> "asyncio.Task[None]":
     return task
 
 
-@in_virtual_time
 async def test_contexts_of_a_kubeconfig_are_clusters(tmp_path: Path) -> None:
     file = tmp_path / "k"
     file.write_text(config(contexts=("eu", "us")))
@@ -199,7 +198,6 @@ async def test_contexts_of_a_kubeconfig_are_clusters(tmp_path: Path) -> None:
     some.cancel()
 
 
-@in_virtual_time
 async def test_folder_has_a_cluster_for_each_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "eu.kubeconfig").write_text(config())
     (tmp_path / "notes.txt").write_text("")
@@ -223,7 +221,7 @@ async def test_folder_has_a_cluster_for_each_kubeconfig(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "contexts"])
-def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(tmp_path: Path, kind: str) -> None:
+async def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(tmp_path: Path, kind: str) -> None:
     def provider(**options: Any) -> Any:
         if kind == "folder":
             return FolderProvider(tmp_path, environ={}, **options)
@@ -235,26 +233,21 @@ def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(t
         task.cancel()
         return await fleet.members["c"].read()
 
-    @in_virtual_time
-    async def main() -> None:
-        file = tmp_path / "c.kubeconfig"
-        program = {
-            "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "token", "interactiveMode": "Never"}
-        }
-        file.write_text(config(program, {"certificate-authority-data": "", "certificate-authority": "ca.crt"}))
-        found = await login()
-        assert isinstance(found.plugin, ExecPlugin)
-        assert found.ca.path == tmp_path / "ca.crt"
-        with pytest.raises(CannotConnect, match="run programs") as caught:
-            await login(trusted=False)
-        assert caught.value.reason is Reason.REFUSED
-        file.write_text(config())
-        assert (await login(trusted=False)).token == "t"
-
-    main()
+    file = tmp_path / "c.kubeconfig"
+    program = {
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "token", "interactiveMode": "Never"}
+    }
+    file.write_text(config(program, {"certificate-authority-data": "", "certificate-authority": "ca.crt"}))
+    found = await login()
+    assert isinstance(found.plugin, ExecPlugin)
+    assert found.ca.path == tmp_path / "ca.crt"
+    with pytest.raises(CannotConnect, match="run programs") as caught:
+        await login(trusted=False)
+    assert caught.value.reason is Reason.REFUSED
+    file.write_text(config())
+    assert (await login(trusted=False)).token == "t"
 
 
-@in_virtual_time
 async def test_files_of_others_cost_little(tmp_path: Path) -> None:
     file = tmp_path / "c.kubeconfig"
     file.write_text(config())
@@ -268,7 +261,6 @@ async def test_files_of_others_cost_little(tmp_path: Path) -> None:
     task.cancel()
 
 
-@in_virtual_time
 async def test_function_provides_clusters_and_may_fail() -> None:
     found: dict[str, ProvidedCluster] = {"a": ProvidedCluster(read=unread)}
     fails = False
@@ -291,7 +283,6 @@ async def test_function_provides_clusters_and_may_fail() -> None:
     task.cancel()
 
 
-@in_virtual_time
 async def test_function_that_never_returns_is_asked_again_after_its_time_and_the_clusters_stay() -> None:
     fleet, asked = RecordedFleet(), 0
 
@@ -310,22 +301,20 @@ async def test_function_that_never_returns_is_asked_again_after_its_time_and_the
     task.cancel()
 
 
-def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
+@pytest.mark.real_time
+async def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
     threads: list[threading.Thread] = []
 
     def members() -> Mapping[str, ProvidedCluster]:
         threads.append(threading.current_thread())
         return {"a": ProvidedCluster(read=unread)}
 
-    async def main() -> None:
-        fleet = RecordedFleet()
-        task = await watching(CallableProvider(members), fleet)
-        await eventually(lambda: fleet.members)
-        assert list(fleet.members) == ["a"]
-        assert threading.main_thread() not in threads
-        task.cancel()
-
-    asyncio.run(leaving_nothing(main()))
+    fleet = RecordedFleet()
+    task = await watching(CallableProvider(members), fleet)
+    await eventually(lambda: fleet.members)
+    assert list(fleet.members) == ["a"]
+    assert threading.main_thread() not in threads
+    task.cancel()
 
 
 async def unread() -> Login:
@@ -341,7 +330,6 @@ def kubeconfig_secret(
     return secret(name, {key: config({"token": token})}, namespace=namespace, metadata=m or LABELS)
 
 
-@in_virtual_time
 async def test_labelled_secrets_of_listed_namespaces_are_clusters_and_lead_to_namespaces_of_theirs() -> None:
     site, fleet = Site("management"), RecordedFleet()
     site.server.put(kubeconfig_secret("eu"))
@@ -407,24 +395,20 @@ def break_reads(server: Any) -> None:
         (break_reads, Reason.UNREADABLE),
     ],
 )
-def test_problems_of_a_kubeconfig_secret_have_reasons_of_their_own(
+async def test_problems_of_a_kubeconfig_secret_have_reasons_of_their_own(
     happens: Callable[[Any], None], reason: Reason
 ) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        site, fleet = Site("management"), RecordedFleet()
-        site.server.put(kubeconfig_secret("eu"))
-        async with running(site):
-            task = await watching(SecretsProvider(site.cluster, {"fleet": []}, environ={}), fleet)
-            await eventually(lambda: fleet.members)
-            member = fleet.members["fleet/eu"]
-            happens(site.server)
-            with pytest.raises(CannotConnect, match="Secret fleet/eu of management") as caught:
-                await member.read()
-            assert caught.value.reason is reason
-            task.cancel()
-
-    main()
+    site, fleet = Site("management"), RecordedFleet()
+    site.server.put(kubeconfig_secret("eu"))
+    async with running(site):
+        task = await watching(SecretsProvider(site.cluster, {"fleet": []}, environ={}), fleet)
+        await eventually(lambda: fleet.members)
+        member = fleet.members["fleet/eu"]
+        happens(site.server)
+        with pytest.raises(CannotConnect, match="Secret fleet/eu of management") as caught:
+            await member.read()
+        assert caught.value.reason is reason
+        task.cancel()
 
 
 def cluster(name: str, **status: Any) -> Obj:
@@ -440,51 +424,45 @@ def cluster(name: str, **status: Any) -> Obj:
 @pytest.mark.parametrize(
     "provisioned", [{"infrastructureReady": True}, {"initialization": {"infrastructureProvisioned": True}}]
 )
-def test_clusters_of_cluster_api_have_their_kubeconfig_in_a_secret_of_theirs(provisioned: Mapping[str, Any]) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        site, fleet = Site("management"), RecordedFleet()
-        site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version("v1beta2", storage=True)]))
-        site.server.put(cluster("eu"))
-        provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
-        async with running(site):
-            task = await watching(provider, fleet)
-            await eventually(lambda: fleet.members)
-            assert not fleet.members["fleet/eu"].ready
-            assert fleet.members["fleet/eu"].labels == {"watched": "yes"}
-            assert fleet.members["fleet/eu"].namespaces == {"host-a"}
-            with pytest.raises(CannotConnect) as caught:
-                await fleet.members["fleet/eu"].read()
-            assert caught.value.reason is Reason.KUBECONFIG_MISSING
-            labels = {"cluster.x-k8s.io/cluster-name": "eu"}
-            site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", labels=labels))
-            site.server.put(kubeconfig_secret("eu-other", key="value", labels=labels))
-            site.server.put(cluster("eu", **provisioned))
-            await eventually(lambda: fleet.members["fleet/eu"].ready and fleet.members["fleet/eu"].version)
-            assert (await fleet.members["fleet/eu"].read()).token == "t"
-            former = fleet.members["fleet/eu"].version
-            site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", token="new", labels=labels))
-            await eventually(lambda: fleet.members["fleet/eu"].version != former)
-            assert list(fleet.members) == ["fleet/eu"]
-            site.server.delete("clusters.cluster.x-k8s.io", Key("fleet", "eu"))
-            await eventually(lambda: not fleet.members)
-            task.cancel()
-
-    main()
+async def test_clusters_of_cluster_api_have_their_kubeconfig_in_a_secret_of_theirs(
+    provisioned: Mapping[str, Any],
+) -> None:
+    site, fleet = Site("management"), RecordedFleet()
+    site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version("v1beta2", storage=True)]))
+    site.server.put(cluster("eu"))
+    provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
+    async with running(site):
+        task = await watching(provider, fleet)
+        await eventually(lambda: fleet.members)
+        assert not fleet.members["fleet/eu"].ready
+        assert fleet.members["fleet/eu"].labels == {"watched": "yes"}
+        assert fleet.members["fleet/eu"].namespaces == {"host-a"}
+        with pytest.raises(CannotConnect) as caught:
+            await fleet.members["fleet/eu"].read()
+        assert caught.value.reason is Reason.KUBECONFIG_MISSING
+        labels = {"cluster.x-k8s.io/cluster-name": "eu"}
+        site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", labels=labels))
+        site.server.put(kubeconfig_secret("eu-other", key="value", labels=labels))
+        site.server.put(cluster("eu", **provisioned))
+        await eventually(lambda: fleet.members["fleet/eu"].ready and fleet.members["fleet/eu"].version)
+        assert (await fleet.members["fleet/eu"].read()).token == "t"
+        former = fleet.members["fleet/eu"].version
+        site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", token="new", labels=labels))
+        await eventually(lambda: fleet.members["fleet/eu"].version != former)
+        assert list(fleet.members) == ["fleet/eu"]
+        site.server.delete("clusters.cluster.x-k8s.io", Key("fleet", "eu"))
+        await eventually(lambda: not fleet.members)
+        task.cancel()
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_cluster_api_is_found_in_the_version_that_is_served_also_if_it_comes_later(version: str) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        site, fleet = Site("management"), RecordedFleet()
-        provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
-        async with running(site):
-            task = asyncio.create_task(provider.run(fleet))
-            await asyncio.sleep(300)
-            site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version(version, storage=True)]))
-            site.server.put(cluster("eu") | {"apiVersion": f"cluster.x-k8s.io/{version}"})
-            await eventually(lambda: "fleet/eu" in fleet.members)
-            task.cancel()
-
-    main()
+async def test_cluster_api_is_found_in_the_version_that_is_served_also_if_it_comes_later(version: str) -> None:
+    site, fleet = Site("management"), RecordedFleet()
+    provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
+    async with running(site):
+        task = asyncio.create_task(provider.run(fleet))
+        await asyncio.sleep(300)
+        site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version(version, storage=True)]))
+        site.server.put(cluster("eu") | {"apiVersion": f"cluster.x-k8s.io/{version}"})
+        await eventually(lambda: "fleet/eu" in fleet.members)
+        task.cancel()

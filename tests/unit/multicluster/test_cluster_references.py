@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fleet_scene import SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import SECRETS, Site, eventually, running
 
 from syncer.api import Obj, Resource
 from syncer.multicluster import (
@@ -88,7 +88,6 @@ def test_owner_in_the_same_cluster_comes_first() -> None:
     assert owner_of(child, DEPLOYMENTS, cluster="eu") is None, "it has a controller, of another kind"
 
 
-@in_virtual_time
 async def test_change_of_a_child_requests_its_owner_in_another_cluster() -> None:
     us, eu = Site("us"), Site("eu")
     requests: list[Request] = []

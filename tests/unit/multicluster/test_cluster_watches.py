@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from cache_scene import GOOD, CacheScene, Handler, now, until, waiting
-from fleet_scene import PODS, eventually, in_virtual_time
+from fleet_scene import PODS, eventually
 
 from kube_envtest import Rule
 from syncer.api import Key, NotConnected, Obj
@@ -27,7 +27,6 @@ UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE
 # -- watches -------------------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_watch_of_a_name_begins_once_and_shows_existing_objects() -> None:
     scene = CacheScene("a")
     scene["a"].server.put(pod("x"))
@@ -46,29 +45,24 @@ async def test_watch_of_a_name_begins_once_and_shows_existing_objects() -> None:
 
 
 @pytest.mark.parametrize("ends", ["watch", "cluster", "cache"])
-def test_watch_that_is_shown_objects_ends_with_connection_cluster_or_cache(ends: str) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        scene, handler = CacheScene("a"), Handler()
-        for number in range(10 * STEP_OBJECTS):
-            scene["a"].server.put(pod(f"p{number}"))
-        async with scene.running() as cache:
-            cache.watch("a", "first", PODS, Handler(), sticky=True)
-            await eventually(lambda: cache.get_client("a").informer(PODS).synced)
-            cache.watch("a", "pods", PODS, handler)
-            await asyncio.sleep(0)
-            if ends == "watch":
-                cache._connections["a"]._disconnect("", "a test")
-            elif ends == "cluster":
-                scene.static.remove("a")
-            if ends != "cache":
-                await asyncio.sleep(10)
-        assert len(handler.names) < 10 * STEP_OBJECTS
-
-    main()
+async def test_watch_that_is_shown_objects_ends_with_connection_cluster_or_cache(ends: str) -> None:
+    scene, handler = CacheScene("a"), Handler()
+    for number in range(10 * STEP_OBJECTS):
+        scene["a"].server.put(pod(f"p{number}"))
+    async with scene.running() as cache:
+        cache.watch("a", "first", PODS, Handler(), sticky=True)
+        await eventually(lambda: cache.get_client("a").informer(PODS).synced)
+        cache.watch("a", "pods", PODS, handler)
+        await asyncio.sleep(0)
+        if ends == "watch":
+            cache._connections["a"]._disconnect("", "a test")
+        elif ends == "cluster":
+            scene.static.remove("a")
+        if ends != "cache":
+            await asyncio.sleep(10)
+    assert len(handler.names) < 10 * STEP_OBJECTS
 
 
-@in_virtual_time
 async def test_handler_that_raises_is_shown_the_rest_and_named_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     scene, received = CacheScene("a"), list[str]()
     for name in ("x", "y", "z"):
@@ -86,7 +80,6 @@ async def test_handler_that_raises_is_shown_the_rest_and_named_in_the_log(capsys
     assert "the handler of a watch raised" in capsys.readouterr().err
 
 
-@in_virtual_time
 async def test_watch_that_cannot_begin_can_be_tried_again() -> None:
     scene = CacheScene("a", clusters=ClusterOptions(namespace="shop"))
     handler = Handler()
@@ -98,7 +91,6 @@ async def test_watch_that_cannot_begin_can_be_tried_again() -> None:
         await eventually(lambda: handler.names == ["x"])
 
 
-@in_virtual_time
 async def test_watch_ends_with_its_connection_and_can_be_begun_again() -> None:
     scene = CacheScene("a")
     handler = Handler()
@@ -118,7 +110,6 @@ async def test_watch_ends_with_its_connection_and_can_be_begun_again() -> None:
         await eventually(lambda: handler.names == ["x"])
 
 
-@in_virtual_time
 async def test_watch_is_refused_from_the_very_event_of_a_disconnect_on() -> None:
     scene = CacheScene("a")
     source, refused = scene.cache.source("me"), []
@@ -139,7 +130,6 @@ async def test_watch_is_refused_from_the_very_event_of_a_disconnect_on() -> None
         consuming.cancel()
 
 
-@in_virtual_time
 async def test_sticky_watch_comes_back_by_itself_with_the_deletes_that_were_missed() -> None:
     scene = CacheScene("a")
     server = scene["a"].server
@@ -164,7 +154,6 @@ async def test_sticky_watch_comes_back_by_itself_with_the_deletes_that_were_miss
         assert len([name for name in handler.names if name.startswith("gone")]) == 100
 
 
-@in_virtual_time
 async def test_cluster_that_comes_back_is_connected_when_its_caches_are_listed_again() -> None:
     scene = CacheScene("a")
     server = scene["a"].server
@@ -181,7 +170,6 @@ async def test_cluster_that_comes_back_is_connected_when_its_caches_are_listed_a
         assert handler.names == ["new"]
 
 
-@in_virtual_time
 async def test_sticky_watch_may_be_declared_before_the_first_connect() -> None:
     scene = CacheScene("a")
     scene["a"].is_reachable = False
@@ -195,7 +183,6 @@ async def test_sticky_watch_may_be_declared_before_the_first_connect() -> None:
         await eventually(lambda: handler.names == ["x"])
 
 
-@in_virtual_time
 async def test_controller_that_is_engaged_goes_on_over_reconnects_with_the_deletes_that_were_missed() -> None:
     scene = CacheScene("a")
     scene["a"].server.put(pod("gone"))
@@ -228,7 +215,6 @@ async def test_controller_that_is_engaged_goes_on_over_reconnects_with_the_delet
 # -- events --------------------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_sources_get_each_connect_and_disconnect() -> None:
     scene = CacheScene("a")
     one, two = scene.cache.source("one"), scene.cache.source("two", lambda cluster: [f"machine-of-{cluster}"])
@@ -243,7 +229,6 @@ async def test_sources_get_each_connect_and_disconnect() -> None:
             await anext(one.requests())
 
 
-@in_virtual_time
 async def test_source_that_is_not_read_keeps_few_events_and_delays_no_other() -> None:
     scene = CacheScene("a", max_retry_delay=1.0)
     idle, read = scene.cache.source("idle", probe_failures=[1]), scene.cache.source("read")
@@ -270,25 +255,20 @@ async def test_source_that_is_not_read_keeps_few_events_and_delays_no_other() ->
     ("last_event", "limit", "expected"),
     [(40, 5, False), (40, 21, True), (40, 30, True), (40, 120, False), (39, 21, False), (None, 21, True)],
 )
-def test_probe_failure_is_an_event_once_a_limit_is_over_and_no_event_came_since(
+async def test_probe_failure_is_an_event_once_a_limit_is_over_and_no_event_came_since(
     last_event: float | None, limit: float, expected: bool
 ) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        source = ClusterSource("me", None, [limit])
-        moment = 1000.0
-        if last_event is not None:
-            source.notify(ClusterEvent("a", DOWN), moment - last_event)
-            await source.get()
-        source.notify_failure("a", success=moment - 60, now=moment)
-        assert waiting(source) == ([ClusterEvent("a", FAILING)] if expected else [])
-        source.notify_failure("a", success=moment - 60, now=moment + 1)
-        assert len(source) == int(expected), "one for each outage"
-
-    main()
+    source = ClusterSource("me", None, [limit])
+    moment = 1000.0
+    if last_event is not None:
+        source.notify(ClusterEvent("a", DOWN), moment - last_event)
+        await source.get()
+    source.notify_failure("a", success=moment - 60, now=moment)
+    assert waiting(source) == ([ClusterEvent("a", FAILING)] if expected else [])
+    source.notify_failure("a", success=moment - 60, now=moment + 1)
+    assert len(source) == int(expected), "one for each outage"
 
 
-@in_virtual_time
 async def test_probe_failure_comes_when_each_limit_is_over_however_long_the_outage() -> None:
     scene = CacheScene("a")
     source = scene.cache.source("me", probe_failures=[25.0, 300.0])
@@ -307,7 +287,6 @@ async def test_probe_failure_comes_when_each_limit_is_over_however_long_the_outa
         assert times == [(0, UP), (25, FAILING), (50, DOWN), (300, FAILING)]
 
 
-@in_virtual_time
 async def test_stamps_and_series_of_a_cluster_go_with_it() -> None:
     scene = CacheScene("a", "b")
     source = scene.cache.source("me")

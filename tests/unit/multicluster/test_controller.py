@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import Conflict, Key, Obj, TooMany, Unreachable
@@ -62,7 +62,6 @@ async def nothing(request: Request) -> None:
     """Reconcile nothing."""
 
 
-@in_virtual_time
 async def test_requests_come_from_many_kinds_in_many_clusters() -> None:
     sites = [Site(name, pod("web"), secret("key")) for name in ("eu", "us", "asia")]
     recorded = Recorded()
@@ -80,7 +79,6 @@ async def test_requests_come_from_many_kinds_in_many_clusters() -> None:
     assert str(recorded.requests[0]).startswith("eu: shop/")
 
 
-@in_virtual_time
 async def test_equal_requests_that_wait_are_reconciled_once_and_never_two_at_a_time() -> None:
     site, recorded = Site("eu", pod("a"), pod("b"), pod("c")), Recorded(seconds=10.0)
     controller = Controller(recorded)
@@ -94,7 +92,6 @@ async def test_equal_requests_that_wait_are_reconciled_once_and_never_two_at_a_t
     assert Counter(recorded.names()) == {"a": 2, "b": 2, "c": 2}
 
 
-@in_virtual_time
 async def test_request_may_name_the_cluster_otherwise() -> None:
     site, recorded = Site("eu", pod("a")), Recorded()
     controller = Controller(recorded)
@@ -108,7 +105,6 @@ async def test_request_may_name_the_cluster_otherwise() -> None:
         assert len(recorded.requests) == 1
 
 
-@in_virtual_time
 async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> None:
     def owned(name: str, *owners: tuple[str, str, str, bool]) -> Obj:
         references = [
@@ -135,7 +131,6 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
         assert sorted(recorded.names()) == ["successor", "web", "web"], "a former owner learns of it, too"
 
 
-@in_virtual_time
 async def test_watch_by_a_map_function_requests_its_results_in_engaged_clusters() -> None:
     eu, us, recorded = Site("eu", pod("a")), Site("us"), Recorded()
     controller = Controller(recorded)
@@ -149,7 +144,6 @@ async def test_watch_by_a_map_function_requests_its_results_in_engaged_clusters(
         assert recorded.requests == [Request("us", "", "a")]
 
 
-@in_virtual_time
 async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> None:
     """Copies in one cluster are seen before their originals' clusters join: else none would go with its original."""
     home, us, recorded = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
@@ -171,7 +165,6 @@ async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> Non
         assert recorded.names() == ["a"], "no object leads to the other one any more"
 
 
-@in_virtual_time
 async def test_conditions_of_a_watch_are_all_to_be_fulfilled() -> None:
     def labelled(name: str, *, namespace: str = "shop", app: str = "web", note: str = "yes") -> Obj:
         return pod(name, namespace=namespace, metadata={"labels": {"app": app}, "annotations": {"note": note}})
@@ -205,7 +198,6 @@ async def test_conditions_of_a_watch_are_all_to_be_fulfilled() -> None:
         assert len(recorded.requests) == 3
 
 
-@in_virtual_time
 async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -> None:
     site, recorded = Site("eu", pod("a"), pod("b", namespace="bank")), Recorded()
     controller = Controller(recorded)
@@ -219,7 +211,6 @@ async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -
 # -- results and failures ------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goes_on() -> None:
     site = Site("eu", *(pod(f"good{number}") for number in range(20)), pod("bad"))
     recorded = Recorded(lambda request: boom(request) if request.name == "bad" else None)
@@ -237,7 +228,6 @@ async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goe
     assert len(set(delays[-3:])) == 3, "delays have no jitter"
 
 
-@in_virtual_time
 async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
     flood, other = Site("flood", *(pod(f"bad{number}") for number in range(300))), Site("other", pod("bad"))
     recorded = Recorded(boom)
@@ -253,7 +243,6 @@ async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
         assert delay <= min(0.05 * 2**number * 1.25, 8.0) + 0.05
 
 
-@in_virtual_time
 async def test_requeue_backs_off_and_requeue_after_resets_the_delay() -> None:
     site = Site("eu", pod("a"))
     results = iter([Result(requeue=True)] * 5 + [Result(requeue_after=30.0), Result(requeue=True), None])
@@ -269,7 +258,6 @@ async def test_requeue_backs_off_and_requeue_after_resets_the_delay() -> None:
     assert delays[6] < 0.1, "its failures count after it succeeded"
 
 
-@in_virtual_time
 async def test_failures_wait_as_long_as_the_api_server_asks() -> None:
     def busy(request: Request) -> None:
         raise TooMany("busy", retry_after=20.0)
@@ -282,7 +270,6 @@ async def test_failures_wait_as_long_as_the_api_server_asks() -> None:
     assert len(recorded.requests) == 3
 
 
-@in_virtual_time
 async def test_reconcile_that_cancels_itself_is_retried_as_after_an_error() -> None:
     def cancelled(_: Request) -> None:
         raise asyncio.CancelledError
@@ -303,7 +290,6 @@ class Log:
         return lambda text, *, cluster, controller, key, **_: self.lines.append((level, cluster, controller, key))
 
 
-@in_virtual_time
 async def test_log_lines_name_cluster_and_key_and_queue_and_log_are_replaceable() -> None:
     errors: dict[str, Exception] = {"a": ValueError("a bug"), "b": Unreachable("away"), "c": Conflict("changed")}
 
@@ -327,7 +313,6 @@ async def test_log_lines_name_cluster_and_key_and_queue_and_log_are_replaceable(
     ]
 
 
-@in_virtual_time
 async def test_controller_without_a_function_is_refused() -> None:
     with pytest.raises(TypeError, match="needs an async function"):
         Controller(None)  # type: ignore[arg-type]
@@ -336,7 +321,6 @@ async def test_controller_without_a_function_is_refused() -> None:
 # -- clusters come and go ------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_index() -> None:
     eu, us, recorded = Site("eu", pod("a")), Site("us", pod("b"), secret("s")), Recorded()
     controller = Controller(recorded)
@@ -361,7 +345,6 @@ async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_ind
         assert us.cluster.informer(PODS).handlers.map_functions == []
 
 
-@in_virtual_time
 async def test_requests_of_a_cluster_that_has_gone_end_quietly() -> None:
     site, log = Site("eu", *(pod(f"p{number}") for number in range(50))), Log()
     recorded = Recorded(boom, seconds=1000.0)
@@ -379,7 +362,6 @@ async def test_requests_of_a_cluster_that_has_gone_end_quietly() -> None:
         await eventually(lambda: len(set(recorded.names())) == 50, "it may come back")
 
 
-@in_virtual_time
 async def test_cluster_is_replaced_by_another_of_its_name() -> None:
     old, new, recorded = Site("eu", pod("old")), Site("eu", pod("new")), Recorded()
     controller = Controller(recorded)
@@ -396,7 +378,6 @@ async def test_cluster_is_replaced_by_another_of_its_name() -> None:
         assert "older" not in recorded.names()
 
 
-@in_virtual_time
 async def test_work_on_a_cluster_begins_when_its_own_caches_are_filled() -> None:
     late, good, recorded = Site("late", pod("a"), secret("s")), Site("good", pod("b")), Recorded()
     late.server.faults.add(slow := Rule(verb="list", resource="secrets", status=503))
@@ -416,7 +397,6 @@ async def test_work_on_a_cluster_begins_when_its_own_caches_are_filled() -> None
 # -- fairness ------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_slow_cluster_takes_no_worker_from_others() -> None:
     sites = [Site("slow", *(pod(f"p{number}") for number in range(200))), Site("quick", pod("a"))]
     hung = asyncio.Event()
@@ -438,7 +418,6 @@ async def test_slow_cluster_takes_no_worker_from_others() -> None:
             assert done[0] < 10.5
 
 
-@in_virtual_time
 async def test_reconciles_of_a_cluster_at_a_time_are_limited() -> None:
     sites = [Site(name, *(pod(f"p{number}") for number in range(20))) for name in ("eu", "us")]
     recorded = Recorded(seconds=1.0)
@@ -451,7 +430,6 @@ async def test_reconciles_of_a_cluster_at_a_time_are_limited() -> None:
         assert asyncio.get_running_loop().time() > 7, "five at a time"
 
 
-@in_virtual_time
 async def test_workers_are_shared_by_the_weights_of_clusters() -> None:
     sites = [Site(name, *(pod(f"p{number}") for number in range(400))) for name in ("eu", "us", "asia")]
     recorded = Recorded(seconds=1.0)
@@ -472,7 +450,6 @@ async def test_workers_are_shared_by_the_weights_of_clusters() -> None:
 # -- life ----------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> None:
     site = Site("eu", *(pod(f"p{number}") for number in range(10)))
     finished: set[str] = set()
@@ -495,7 +472,6 @@ async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> No
             await eventually(lambda: len(finished) == 10)
 
 
-@in_virtual_time
 async def test_controller_that_watches_nothing_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     site, idle, busy = Site("eu"), Controller(nothing, ControllerOptions(name="idle")), Controller(nothing)
     late = Controller(nothing, ControllerOptions(name="late"))
@@ -510,7 +486,6 @@ async def test_controller_that_watches_nothing_is_logged(capsys: pytest.CaptureF
     assert "idle" in output[0]
 
 
-@in_virtual_time
 async def test_silent_cluster_is_logged_once_a_minute(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -529,7 +504,6 @@ async def test_silent_cluster_is_logged_once_a_minute(
     assert "others_before" in output[1]
 
 
-@in_virtual_time
 async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
     site, controller = Site("eu"), Controller(nothing, ControllerOptions(name="pods"))
     untyped: list[Any] = ["eu", "pods", "context", PODS]

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from cache_scene import CacheScene, now
-from fleet_scene import PODS, Site, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import PODS, Site, eventually, running
 
 from syncer.multicluster import (
     ClusterNotFound,
@@ -34,18 +34,14 @@ def failing(error: Exception, **options: Any) -> tuple[Site, Controller, list[Re
 
 
 @pytest.mark.parametrize("error", [NotConnected("down", cluster="eu"), ClusterNotFound("eu")], ids=["down", "left"])
-def test_request_of_a_lost_cluster_is_dropped_until_the_next_change(error: Exception) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        site, controller, requests = failing(error)
-        async with running(site, controller):
-            await eventually(lambda: requests)
-            await asyncio.sleep(600)
-            assert len(requests) == 1
-            site.server.put(pod("a", metadata={"labels": {"new": "yes"}}))
-            await eventually(lambda: len(requests) == 2)
-
-    main()
+async def test_request_of_a_lost_cluster_is_dropped_until_the_next_change(error: Exception) -> None:
+    site, controller, requests = failing(error)
+    async with running(site, controller):
+        await eventually(lambda: requests)
+        await asyncio.sleep(600)
+        assert len(requests) == 1
+        site.server.put(pod("a", metadata={"labels": {"new": "yes"}}))
+        await eventually(lambda: len(requests) == 2)
 
 
 @pytest.mark.parametrize(
@@ -58,17 +54,14 @@ def test_request_of_a_lost_cluster_is_dropped_until_the_next_change(error: Excep
     ],
     ids=["another is down", "another has left", "down", "left"],
 )
-def test_request_is_retried_if_another_cluster_is_lost_or_by_option(error: Exception, options: dict[str, Any]) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        site, controller, requests = failing(error, **options)
-        async with running(site, controller):
-            await eventually(lambda: len(requests) > 3)
-
-    main()
+async def test_request_is_retried_if_another_cluster_is_lost_or_by_option(
+    error: Exception, options: dict[str, Any]
+) -> None:
+    site, controller, requests = failing(error, **options)
+    async with running(site, controller):
+        await eventually(lambda: len(requests) > 3)
 
 
-@in_virtual_time
 async def test_request_of_a_disconnected_cluster_comes_again_after_the_reconnect() -> None:
     scene, tried = CacheScene("a"), 0
     scene["a"].server.put(pod("x"))
@@ -98,7 +91,6 @@ async def test_request_of_a_disconnected_cluster_comes_again_after_the_reconnect
         assert got == [Request("a", "shop", "x")]
 
 
-@in_virtual_time
 async def test_request_of_a_cluster_that_is_back_already_is_not_lost() -> None:
     scene, got = CacheScene("a"), list[Request]()
     scene["a"].server.put(pod("x"))
@@ -120,7 +112,6 @@ async def test_request_of_a_cluster_that_is_back_already_is_not_lost() -> None:
         await eventually(lambda: got)
 
 
-@in_virtual_time
 async def test_reconcile_that_never_returns_is_ended_in_time_and_retried() -> None:
     site, log, at = Site("eu", pod("a")), Mock(), list[float]()
 
@@ -137,7 +128,6 @@ async def test_reconcile_that_never_returns_is_ended_in_time_and_retried() -> No
         assert call.kwargs["error"].endswith("eu: shop/a hasn't returned after 20 s")
 
 
-@in_virtual_time
 async def test_timeout_of_ones_own_is_an_error_like_others() -> None:
     log = Mock()
     site, controller, requests = failing(TimeoutError("mine"), timeout=20.0, log=log)
@@ -146,24 +136,21 @@ async def test_timeout_of_ones_own_is_an_error_like_others() -> None:
     assert isinstance(log.error.mock_calls[0].kwargs["exc_info"], TimeoutError)
 
 
-def test_reconcile_that_is_not_async_runs_in_a_thread() -> None:
-    async def main() -> None:
-        site, threads = Site("eu", pod("a")), list[threading.Thread]()
+@pytest.mark.real_time
+async def test_reconcile_that_is_not_async_runs_in_a_thread() -> None:
+    site, threads = Site("eu", pod("a")), list[threading.Thread]()
 
-        def reconcile(request: Request) -> Result | None:
-            threads.append(threading.current_thread())
-            return Result(requeue=True) if len(threads) == 1 else None
+    def reconcile(request: Request) -> Result | None:
+        threads.append(threading.current_thread())
+        return Result(requeue=True) if len(threads) == 1 else None
 
-        controller = Controller(reconcile)
-        controller.watch_object(site.cluster, PODS)
-        async with running(site, controller):
-            await eventually(lambda: len(threads) == 2)
-        assert threading.main_thread() not in threads
-
-    asyncio.run(leaving_nothing(main()))
+    controller = Controller(reconcile)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await eventually(lambda: len(threads) == 2)
+    assert threading.main_thread() not in threads
 
 
-@in_virtual_time
 async def test_cluster_that_is_not_engaged_is_not_found() -> None:
     site, controller, _ = failing(ValueError("a bug"))
     assert controller.cluster("eu") is site.cluster
@@ -172,7 +159,6 @@ async def test_cluster_that_is_not_engaged_is_not_found() -> None:
     assert caught.value.cluster == "us"
 
 
-@in_virtual_time
 async def test_reconciles_a_second_are_limited_and_clusters_share_them() -> None:
     sites = [Site("many", *(pod(f"p{number}") for number in range(300))), Site("few", *(pod(name) for name in "abcde"))]
     at: list[tuple[float, str]] = []

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from fleet_scene import eventually, in_virtual_time
+from fleet_scene import eventually
 from registry_scene import Scene
 
 from syncer.multicluster import ClusterRegistry, PluginError, installed_factories, known_factories
@@ -28,7 +28,6 @@ CODE = """
 """
 
 
-@in_virtual_time
 async def test_factory_of_another_package_makes_a_controller_in_each_cluster(install: Install) -> None:
     install("acme-backups", CODE, group=GROUP, backups="controller")
     assert known_factories() == ["backups"]

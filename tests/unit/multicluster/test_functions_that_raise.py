@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, running
 
 from syncer.api import Key, Obj
 from syncer.multicluster import Cluster, Controller, ControllerOptions, Manager, Request, WatchOptions
@@ -78,7 +78,6 @@ WATCHES = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map
 
 
 @WATCHES
-@in_virtual_time
 async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_not(
     watch: Callable[[Recorder, Cluster, Faulty], None],
 ) -> None:
@@ -95,7 +94,6 @@ async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_n
         assert recorder.names() == ["a", "b", "c"], "though no object has changed"
 
 
-@in_virtual_time
 async def test_delays_grow_up_to_the_last_retry_and_reset_after_a_success() -> None:
     site, recorder, faulty = Site("eu", pod("a")), Recorder(max_retry_delay=30.0), Faulty("a")
     watched_by_predicate(recorder, site.cluster, faulty)
@@ -113,7 +111,6 @@ async def test_delays_grow_up_to_the_last_retry_and_reset_after_a_success() -> N
         assert faulty.asked[1] - faulty.asked[0] < 1
 
 
-@in_virtual_time
 async def test_watch_goes_on_though_a_predicate_asks_a_future_that_was_cancelled() -> None:
     site, recorder, faulty = Site("eu", pod("a"), pod("b")), Recorder(), Faulty("a", error=asyncio.CancelledError)
     watched_by_predicate(recorder, site.cluster, faulty)
@@ -125,7 +122,6 @@ async def test_watch_goes_on_though_a_predicate_asks_a_future_that_was_cancelled
         await eventually(lambda: recorder.names() == ["a", "b", "c"])
 
 
-@in_virtual_time
 async def test_deleted_object_is_asked_about_no_more_and_leads_to_the_request_that_it_led_to() -> None:
     site, recorder, faulty = Site("eu", pod("a"), pod("b")), Recorder(), Faulty("b")
     watched_by_predicate(recorder, site.cluster, faulty)
@@ -143,7 +139,6 @@ async def test_deleted_object_is_asked_about_no_more_and_leads_to_the_request_th
         assert faulty.asked == []
 
 
-@in_virtual_time
 async def test_function_of_one_controller_or_cluster_that_raises_delays_no_other() -> None:
     eu, us = Site("eu", *(pod(f"p{number}") for number in range(300))), Site("us", pod("b"))
     bad, good = Recorder("bad"), Recorder("good")
@@ -187,7 +182,6 @@ def readiness(controller: Controller, scene: CacheScene) -> str:
     return next(line for line in body.decode().splitlines() if "caches/a" in line)
 
 
-@in_virtual_time
 async def test_setup_that_raises_is_tried_again_while_the_cluster_is_connected_and_not_ready_meanwhile() -> None:
     scene, recorder, other = CacheScene("a", "b"), Recorder(), Recorder("other")
     for name in ("a", "b"):
@@ -220,7 +214,6 @@ async def test_setup_that_raises_is_tried_again_while_the_cluster_is_connected_a
         assert len(recorder.controller.clusters["a"].informer(PODS).handlers.map_functions) == 2
 
 
-@in_virtual_time
 async def test_setup_that_raises_in_a_cluster_of_a_manager_is_tried_again_and_the_others_begin() -> None:
     eu, us, manager = Site("eu", pod("a"), secret("s")), Site("us", pod("b")), Manager()
     recorder, other = Recorder(), Recorder("other")
@@ -244,7 +237,6 @@ async def test_setup_that_raises_in_a_cluster_of_a_manager_is_tried_again_and_th
         await eventually(lambda: recorder.controller.is_ready("eu"), "it can run again")
 
 
-@in_virtual_time
 async def test_setup_that_comes_later_and_raises_in_one_cluster_is_called_for_all_and_tried_again_there() -> None:
     sites, recorder = [Site(name, pod(f"pod-{name}")) for name in ("eu", "us", "asia")], Recorder()
     setup = Setup(recorder, "us")
@@ -261,7 +253,6 @@ async def test_setup_that_comes_later_and_raises_in_one_cluster_is_called_for_al
         assert recorder.controller.is_ready("us")
 
 
-@in_virtual_time
 async def test_setup_that_raised_is_not_called_for_a_cluster_that_has_left() -> None:
     site, recorder = Site("eu"), Recorder()
     setup = Setup(recorder, "eu")
@@ -276,7 +267,6 @@ async def test_setup_that_raised_is_not_called_for_a_cluster_that_has_left() -> 
         assert site.cluster.informer(PODS).handlers.map_functions == []
 
 
-@in_virtual_time
 async def test_waiting_for_filled_caches_waits_for_a_setup_that_raised() -> None:
     site, recorder = Site("eu"), Recorder()
     setup = Setup(recorder, "eu")
@@ -294,7 +284,6 @@ async def test_waiting_for_filled_caches_waits_for_a_setup_that_raised() -> None
 # -- sources -------------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_cluster_that_a_source_could_not_map_is_mapped_again_and_delays_no_other() -> None:
     scene, home, recorder = CacheScene("a", "b"), Site("home"), Recorder()
     broken = {"a"}

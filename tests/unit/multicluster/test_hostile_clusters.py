@@ -12,7 +12,7 @@ import pytest
 import trustme
 import yaml
 from cache_scene import CacheScene, now, until
-from fleet_scene import PATIENCE, PODS, SECRETS, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import PATIENCE, PODS, SECRETS, eventually, leaving_nothing, running
 from fleet_scene import Site as Fleet
 from remote_scene import REMOTES, Scene, login, remote
 
@@ -259,7 +259,6 @@ def test_object_reports_a_host_that_answers_oddly_and_others_run(
     assert host.most < IN_TRANSIT
 
 
-@in_virtual_time
 async def test_object_reports_a_host_that_never_answers() -> None:
     scene = Scene()
     scene.sites["us"].server.faults.add(Rule(latency=1e6))
@@ -273,7 +272,6 @@ async def test_object_reports_a_host_that_never_answers() -> None:
         assert "cluster slow" in scene.message("slow")
 
 
-@in_virtual_time
 async def test_object_reports_a_host_that_never_lists() -> None:
     scene = Scene()
     scene.sites["us"].server.faults.add(Rule(verb="list", resource="pods", latency=1e6))
@@ -286,7 +284,6 @@ async def test_object_reports_a_host_that_never_lists() -> None:
         assert "caches aren't filled after 10 s" in scene.message("slow")
 
 
-@in_virtual_time
 async def test_names_that_lead_elsewhere_lead_nowhere() -> None:
     scene = Scene()
     scene.manage.server.put(remote("up", "../login"))
@@ -314,7 +311,6 @@ def big(number: int) -> Obj:
     return pod(f"p{number:04}", metadata={"annotations": {"text": "x" * 2000}})
 
 
-@in_virtual_time
 async def test_cluster_of_too_many_objects_is_not_connected_until_there_are_fewer() -> None:
     scene = CacheScene("a", "b", clusters=ClusterOptions(max_bytes=LIMIT))
     for number in range(3000):
@@ -345,7 +341,6 @@ async def test_cluster_of_too_many_objects_is_not_connected_until_there_are_fewe
         assert cache.get_status("a").state is State.CONNECTED
 
 
-@in_virtual_time
 async def test_sticky_watch_restarts_after_too_many_objects_ended_its_cluster() -> None:
     scene = CacheScene("a", clusters=ClusterOptions(max_bytes=LIMIT))
     seen: list[str] = []
@@ -364,7 +359,6 @@ async def test_sticky_watch_restarts_after_too_many_objects_ended_its_cluster() 
         assert cache.get_client("a")
 
 
-@in_virtual_time
 async def test_cluster_that_is_run_by_itself_raises_if_it_has_too_many_objects() -> None:
     site = Fleet("eu", options=ClusterOptions(max_bytes=LIMIT))
     site.cluster.informer(PODS)
@@ -377,7 +371,6 @@ async def test_cluster_that_is_run_by_itself_raises_if_it_has_too_many_objects()
     assert not site.cluster.is_running
 
 
-@in_virtual_time
 async def test_memory_of_caches_that_are_forgotten_is_free_again() -> None:
     site = Fleet("eu", *(big(number) for number in range(40)), options=ClusterOptions(max_bytes=LIMIT))
     for _ in range(5):
@@ -387,7 +380,6 @@ async def test_memory_of_caches_that_are_forgotten_is_free_again() -> None:
         site.cluster.forget(informer)
 
 
-@in_virtual_time
 async def test_controllers_that_end_by_themselves_are_seen_and_started_again() -> None:
     scene = Scene()
     scene.options = ClusterOptions(max_bytes=LIMIT)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from cache_scene import now
-from fleet_scene import in_virtual_time
 
 from syncer.multicluster import lifecycles
 from syncer.multicluster.lifecycles import GOOD_SECONDS, Backoff, Lifecycles
@@ -55,7 +54,6 @@ class Scene:
         return [text for _, text in self.happened]
 
 
-@in_virtual_time
 async def test_cluster_that_was_removed_and_put_again_begins_once_it_has_ended() -> None:
     scene = Scene()
     scene.ends_slowly["a"] = 5.0
@@ -77,7 +75,6 @@ async def test_cluster_that_was_removed_and_put_again_begins_once_it_has_ended()
     assert scene.happened[4:] == [(12.0, "b ends as only"), (17.0, "a ends as second")]
 
 
-@in_virtual_time
 async def test_removal_can_be_awaited() -> None:
     scene = Scene()
     scene.ends_slowly["a"] = 5.0
@@ -94,7 +91,6 @@ async def test_removal_can_be_awaited() -> None:
     await scene.lifecycles.close()
 
 
-@in_virtual_time
 async def test_another_version_restarts_a_cluster_and_the_same_one_is_for_its_next_begin() -> None:
     scene = Scene()
     scene.does["a"] = scene.raises_after(10)
@@ -115,7 +111,6 @@ async def test_another_version_restarts_a_cluster_and_the_same_one_is_for_its_ne
     await scene.lifecycles.close()
 
 
-@in_virtual_time
 async def test_failed_cluster_begins_again_after_a_delay_that_counts_the_failures_in_a_row() -> None:
     scene = Scene()
     scene.does["a"] = scene.raises_after(1)
@@ -132,7 +127,6 @@ async def test_failed_cluster_begins_again_after_a_delay_that_counts_the_failure
     await scene.lifecycles.close()
 
 
-@in_virtual_time
 async def test_run_that_returns_begins_again_at_once() -> None:
     scene = Scene()
     scene.does["a"] = lambda: asyncio.sleep(1)
@@ -143,7 +137,6 @@ async def test_run_that_returns_begins_again_at_once() -> None:
     await scene.lifecycles.close()
 
 
-@in_virtual_time
 async def test_failed_cluster_that_waits_for_its_next_attempt_is_removed_at_once() -> None:
     scene = Scene()
     scene.does["a"] = scene.raises_after(1)
@@ -157,7 +150,6 @@ async def test_failed_cluster_that_waits_for_its_next_attempt_is_removed_at_once
     assert scene.texts[-1] == "a failed as only after 1 s: a bug"
 
 
-@in_virtual_time
 async def test_cancelled_wait_of_a_run_is_a_failure() -> None:
     scene = Scene()
     waited_for = asyncio.get_running_loop().create_future()
@@ -176,7 +168,6 @@ async def test_cancelled_wait_of_a_run_is_a_failure() -> None:
     await scene.lifecycles.close()
 
 
-@in_virtual_time
 async def test_run_that_returns_at_once_begins_once_a_second() -> None:
     scene = Scene()
 
@@ -191,7 +182,6 @@ async def test_run_that_returns_at_once_begins_once_a_second() -> None:
     await scene.lifecycles.close()
 
 
-@in_virtual_time
 async def test_cluster_runs_again_though_the_report_of_its_failure_raised() -> None:
     scene = Scene()
 
@@ -208,7 +198,7 @@ async def test_cluster_runs_again_though_the_report_of_its_failure_raised() -> N
 
 
 @pytest.mark.parametrize("raises", [True, False])
-def test_run_that_hides_its_cancellation_is_the_last_one(raises: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_run_that_hides_its_cancellation_is_the_last_one(raises: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A group of tasks raises the error of one of them, and the cancellation is forgotten."""
     logged: list[str] = []
 
@@ -219,19 +209,15 @@ def test_run_that_hides_its_cancellation_is_the_last_one(raises: bool, monkeypat
             if raises:
                 raise RuntimeError("a bug") from None
 
-    @in_virtual_time
-    async def main() -> None:
-        scene = Scene()
-        scene.does["a"] = hides
-        scene.lifecycles.put("a", "first")
-        await asyncio.sleep(1)
-        scene.lifecycles.remove("a")
-        await asyncio.sleep(100)
-        assert scene.texts == ["a begins as first", "a ends as first"]
-        assert logged == ["a cluster has ended badly"] * raises
-
     monkeypatch.setattr(lifecycles.log, "error", lambda text, **_: logged.append(text))
-    main()
+    scene = Scene()
+    scene.does["a"] = hides
+    scene.lifecycles.put("a", "first")
+    await asyncio.sleep(1)
+    scene.lifecycles.remove("a")
+    await asyncio.sleep(100)
+    assert scene.texts == ["a begins as first", "a ends as first"]
+    assert logged == ["a cluster has ended badly"] * raises
 
 
 def test_delay_doubles_up_to_the_last_one_and_varies_between_a_part_and_the_whole() -> None:

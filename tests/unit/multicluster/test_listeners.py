@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import PODS, SECRETS, Site, eventually, leaving_nothing, running
 
 from kube_envtest import Rule
 from syncer.api import AlreadyExists, Conflict, Key, NotFound, Resource
@@ -79,7 +79,6 @@ class Scene:
                 await self.clusters.close()
 
 
-@in_virtual_time
 async def test_syncer_copies_custom_resources_of_clusters_that_come_and_go() -> None:
     scene = Scene()
     async with scene.playing():
@@ -105,7 +104,6 @@ async def test_syncer_copies_custom_resources_of_clusters_that_come_and_go() -> 
         assert scene.foos.cluster("eu").informer(FOOS).synced
 
 
-@in_virtual_time
 async def test_clusters_of_a_cache_begin_when_they_are_connected_and_end_when_they_have_left() -> None:
     """While one is disconnected its requests wait; what was made or deleted meanwhile is seen."""
     scene, cached = Scene(), CacheScene("eu", "us", probe_interval=1, probe_threshold=1)
@@ -134,7 +132,6 @@ async def test_clusters_of_a_cache_begin_when_they_are_connected_and_end_when_th
         following.cancel()
 
 
-@in_virtual_time
 async def test_cluster_begins_when_its_caches_are_filled_and_others_do_not_wait() -> None:
     calls: list[tuple[str, str, bool]] = []
 
@@ -161,7 +158,6 @@ async def test_cluster_begins_when_its_caches_are_filled_and_others_do_not_wait(
         assert calls[3:] == [("remove", "eu", True)]
 
 
-@in_virtual_time
 async def test_cluster_that_cannot_be_run_is_named_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     scene = Scene()
     async with scene.playing(), running(scene.eu):
@@ -174,7 +170,6 @@ async def test_cluster_that_cannot_be_run_is_named_in_the_log(capsys: pytest.Cap
     assert "cluster eu runs already" in output
 
 
-@in_virtual_time
 async def test_workers_wait_for_the_hosts_cache() -> None:
     scene = Scene()
     scene.host.server.faults.add(slow := Rule(verb="list", resource="foos", status=503))
@@ -188,7 +183,6 @@ async def test_workers_wait_for_the_hosts_cache() -> None:
         assert scene.foos.patrols >= 1
 
 
-@in_virtual_time
 async def test_object_and_its_successor_of_the_same_name_are_two_requests() -> None:
     site, requests = Site("eu"), []
 
@@ -219,7 +213,6 @@ async def test_object_and_its_successor_of_the_same_name_are_two_requests() -> N
         requests.clear()
 
 
-@in_virtual_time
 async def test_each_part_can_be_tried_once_on_clusters_with_faults() -> None:
     scene = Scene()
     scene.foos.listener.watch_cluster(scene.eu.cluster)
@@ -240,7 +233,6 @@ class Idle(MultiClusterSyncer):
     resource = PODS
 
 
-@in_virtual_time
 async def test_parts_that_are_not_overridden_do_nothing() -> None:
     host, site = Site("host"), Site("eu", pod("a"))
     idle = Idle(host.cluster)
@@ -255,7 +247,6 @@ async def test_parts_that_are_not_overridden_do_nothing() -> None:
     assert {one.verb for one in (*host.server.requests, *site.server.requests)} <= {"get", "list", "watch"}
 
 
-@in_virtual_time
 async def test_patroller_has_a_period_and_survives_its_errors() -> None:
     times: list[float] = []
 
@@ -272,7 +263,6 @@ async def test_patroller_has_a_period_and_survives_its_errors() -> None:
     assert patroller.name == "foos"
 
 
-@in_virtual_time
 async def test_syncer_without_a_resource_and_patroller_without_a_function_are_refused() -> None:
     with pytest.raises(TypeError, match="MultiClusterSyncer has no `resource`"):
         MultiClusterSyncer(Site("host").cluster)
@@ -280,7 +270,6 @@ async def test_syncer_without_a_resource_and_patroller_without_a_function_are_re
         PeriodicTask(None)  # type: ignore[arg-type]
 
 
-@in_virtual_time
 async def test_definition_that_comes_later_is_taken_up() -> None:
     scene = Scene()
     late = Site("us")
@@ -293,7 +282,6 @@ async def test_definition_that_comes_later_is_taken_up() -> None:
         await eventually(lambda: scene.copy("us"))
 
 
-@in_virtual_time
 async def test_patrol_that_hangs_is_ended_in_time_and_the_next_begins() -> None:
     begun: list[float] = []
 
@@ -337,7 +325,6 @@ class Broken:
         raise ValueError("no way on")
 
 
-@in_virtual_time
 async def test_listener_that_raises_keeps_clusters_and_news_from_no_other() -> None:
     scene, cached = Scene(), CacheScene("bad", "eu", "us", probe_interval=1, probe_threshold=1)
     clusters = ListenedClusters([Broken(), scene.foos.listener])
@@ -358,7 +345,6 @@ async def test_listener_that_raises_keeps_clusters_and_news_from_no_other() -> N
         await clusters.close()
 
 
-@in_virtual_time
 async def test_host_object_of_a_departed_cluster_is_populated_back_once_when_the_cluster_returns() -> None:
     scene = Scene()
     tries = []

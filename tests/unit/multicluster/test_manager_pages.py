@@ -9,7 +9,7 @@ from wsgiref.util import setup_testing_defaults
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, Site, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import PODS, Site, eventually, leaving_nothing, running
 from prometheus_client import generate_latest
 
 from syncer.api import ConfigError
@@ -38,7 +38,6 @@ def samples(manager: Manager) -> list[str]:
     return [line for line in generate_latest(manager.registry).decode().splitlines() if not line.startswith("#")]
 
 
-@in_virtual_time
 async def test_metrics_count_reconciles_by_cluster_and_result_and_go_with_the_cluster() -> None:
     eu, us, manager = Site("eu", *map(pod, ("good", "bad", "later"))), Site("us", pod("again")), Manager()
     manager.add(controller_of(eu, us))
@@ -70,58 +69,52 @@ def page(manager: Manager, setting: str, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_pages_of_a_manager_name_unfilled_caches() -> None:
-    async def main() -> None:
-        good, hung = Site("good", pod("good")), Site("hung")
-        hung.server.freeze()
-        manager = Manager(metrics_address="127.0.0.1:0", health_address="127.0.0.1:0")
-        manager.add(controller_of(hung))
-        async with running(manager):
-            await eventually(lambda: manager.ports)
-            status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
-            assert status == 500
-            assert "[-]caches/hung failed: controller pods waits for its caches there" in text
-            assert (await asyncio.to_thread(page, manager, "health_address", "/livez"))[0] == 200
-            more = controller_of(good)
-            manager.add(more)
-            await eventually(lambda: more.is_ready("good"))
-            status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
-            assert status == 200
-            assert "[!]caches/hung degraded" in text
-            _, text = await asyncio.to_thread(page, manager, "metrics_address", "/metrics")
-            assert 'workqueue_depth{cluster="good",controller="pods"}' in text
-        assert manager.ports == {}
-
-    asyncio.run(leaving_nothing(main()))
+@pytest.mark.real_time
+async def test_pages_of_a_manager_name_unfilled_caches() -> None:
+    good, hung = Site("good", pod("good")), Site("hung")
+    hung.server.freeze()
+    manager = Manager(metrics_address="127.0.0.1:0", health_address="127.0.0.1:0")
+    manager.add(controller_of(hung))
+    async with running(manager):
+        await eventually(lambda: manager.ports)
+        status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
+        assert status == 500
+        assert "[-]caches/hung failed: controller pods waits for its caches there" in text
+        assert (await asyncio.to_thread(page, manager, "health_address", "/livez"))[0] == 200
+        more = controller_of(good)
+        manager.add(more)
+        await eventually(lambda: more.is_ready("good"))
+        status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
+        assert status == 200
+        assert "[!]caches/hung degraded" in text
+        _, text = await asyncio.to_thread(page, manager, "metrics_address", "/metrics")
+        assert 'workqueue_depth{cluster="good",controller="pods"}' in text
+    assert manager.ports == {}
 
 
-def test_page_names_clusters_of_a_cache_that_were_never_connected_and_no_address() -> None:
-    async def main() -> None:
-        cached = CacheScene("good", "bad")
-        cached["bad"].tokens.clear()
-        manager = Manager(health_address="127.0.0.1:0")
-        manager.add(controller_of())
-        manager.add(cached.cache)
-        async with running(manager):
-            await eventually(lambda: cached.cache.get_status("bad").reason == Reason.UNAUTHORIZED)
-            await eventually(lambda: cached.cache.get_status("good").state is State.CONNECTED)
-            status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
-            assert status == 200
-            assert "[+]caches/good ok" in text
-            assert "[!]caches/bad degraded: not connected (Unauthorized)\n" in text
-            cached.static.remove("good")
-            status, _ = await asyncio.to_thread(page, manager, "health_address", "/readyz")
-            assert status == 500
-
-    asyncio.run(leaving_nothing(main()))
+@pytest.mark.real_time
+async def test_page_names_clusters_of_a_cache_that_were_never_connected_and_no_address() -> None:
+    cached = CacheScene("good", "bad")
+    cached["bad"].tokens.clear()
+    manager = Manager(health_address="127.0.0.1:0")
+    manager.add(controller_of())
+    manager.add(cached.cache)
+    async with running(manager):
+        await eventually(lambda: cached.cache.get_status("bad").reason == Reason.UNAUTHORIZED)
+        await eventually(lambda: cached.cache.get_status("good").state is State.CONNECTED)
+        status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
+        assert status == 200
+        assert "[+]caches/good ok" in text
+        assert "[!]caches/bad degraded: not connected (Unauthorized)\n" in text
+        cached.static.remove("good")
+        status, _ = await asyncio.to_thread(page, manager, "health_address", "/readyz")
+        assert status == 500
 
 
-def test_address_that_is_none_is_refused() -> None:
-    async def main() -> None:
-        with pytest.raises(ConfigError, match="metrics_address"):
-            await Manager(metrics_address="nonsense").run()
-
-    asyncio.run(leaving_nothing(main()))
+@pytest.mark.real_time
+async def test_address_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="metrics_address"):
+        await Manager(metrics_address="nonsense").run()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -141,13 +134,11 @@ def test_signal_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_error_of_a_controller_ends_it_as_if_it_ran_without_signals() -> None:
-    async def main() -> None:
-        manager = Manager(metrics_address="nonsense")
-        with pytest.raises(ConfigError):
-            await manager.run_until_signalled()
-
-    asyncio.run(leaving_nothing(main()))
+@pytest.mark.real_time
+async def test_error_of_a_controller_ends_it_as_if_it_ran_without_signals() -> None:
+    manager = Manager(metrics_address="nonsense")
+    with pytest.raises(ConfigError):
+        await manager.run_until_signalled()
 
 
 def readiness(checks: Checks) -> str:
@@ -160,7 +151,6 @@ def readiness(checks: Checks) -> str:
     return statuses[0]
 
 
-@in_virtual_time
 async def test_readiness_falls_when_the_caches_of_a_cluster_are_no_longer_kept_up_to_date() -> None:
     site = Site("eu", pod("good"))
     controller = controller_of(site)

@@ -2,7 +2,7 @@
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, Site, in_virtual_time
+from fleet_scene import PODS, Site
 
 from syncer.api import Key
 from syncer.multicluster import (
@@ -21,7 +21,6 @@ async def reconcile(request: Request) -> None:
     """Do nothing."""
 
 
-@in_virtual_time
 async def test_taken_and_unknown_names_of_objects_raise_exported_errors() -> None:
     site = Site("eu", pod("a"))
     with pytest.raises(AlreadyExists):
@@ -30,7 +29,6 @@ async def test_taken_and_unknown_names_of_objects_raise_exported_errors() -> Non
         await site.cluster.delete(PODS, Key("shop", "none"))
 
 
-@in_virtual_time
 async def test_one_except_catches_every_unknown_cluster() -> None:
     home = Site("home")
     registry = ClusterRegistry(home.cluster)

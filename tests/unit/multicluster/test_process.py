@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import Key
@@ -34,7 +34,6 @@ class Recorded:
         self.requests.append(request)
 
 
-@in_virtual_time
 async def test_caches_shared_by_controllers_and_aliases_are_filled_once() -> None:
     site, manager, recorded = Site("eu", pod("a")), Manager(), Recorded()
     for name in ("eu", "agent", "eu"):
@@ -49,7 +48,6 @@ async def test_caches_shared_by_controllers_and_aliases_are_filled_once() -> Non
     assert not site.cluster.is_running
 
 
-@in_virtual_time
 async def test_unreachable_cluster_blocks_no_controller_elsewhere_and_is_taken_up_when_it_answers() -> None:
     hung, good, manager, recorded = Site("hung", pod("a")), Site("good", pod("b")), Manager(), Recorded()
     hung.server.freeze()
@@ -68,7 +66,6 @@ async def test_unreachable_cluster_blocks_no_controller_elsewhere_and_is_taken_u
         await eventually(lambda: len(recorded.requests) == 4)
 
 
-@in_virtual_time
 async def test_third_of_a_hundred_clusters_that_hang_delays_none_of_the_others() -> None:
     manager, recorded = Manager(), Recorded()
     controller = Controller(recorded)
@@ -89,7 +86,6 @@ async def test_third_of_a_hundred_clusters_that_hang_delays_none_of_the_others()
         await eventually(lambda: len(recorded.requests) == 100)
 
 
-@in_virtual_time
 async def test_controller_begins_when_its_own_caches_are_filled_not_those_of_another() -> None:
     site, manager, quick, slow = Site("eu", pod("a"), secret("s")), Manager(), Recorded(), Recorded()
     site.server.faults.add(Rule(verb="list", resource="secrets", status=503))
@@ -102,7 +98,6 @@ async def test_controller_begins_when_its_own_caches_are_filled_not_those_of_ano
         assert slow.requests == []
 
 
-@in_virtual_time
 async def test_clusters_and_controllers_come_and_go_while_it_runs() -> None:
     eu, us, manager, pods, secrets = (
         Site("eu", pod("a")),
@@ -133,7 +128,6 @@ async def test_clusters_and_controllers_come_and_go_while_it_runs() -> None:
         await eventually(lambda: Request("us", "shop", "c") in pods.requests)
 
 
-@in_virtual_time
 async def test_cluster_that_another_owner_runs_is_left_to_it() -> None:
     site, manager, recorded = Site("eu", pod("a")), Manager(), Recorded()
     controller = Controller(recorded)
@@ -146,7 +140,6 @@ async def test_cluster_that_another_owner_runs_is_left_to_it() -> None:
         assert site.cluster.is_running
 
 
-@in_virtual_time
 async def test_only_the_holder_of_the_lease_reconciles_and_the_others_keep_caches_filled() -> None:
     site = Site("eu", pod("a"), secret("s", namespace="leases"))
     worlds = []
@@ -169,7 +162,6 @@ async def test_only_the_holder_of_the_lease_reconciles_and_the_others_keep_cache
         await eventually(lambda: other.requests, "the other one takes over")
 
 
-@in_virtual_time
 async def test_name_taken_by_a_cache_leaves_nothing_engaged() -> None:
     kept, site, manager = Site("eu"), Site("eu", pod("a")), Manager()
     kept.cluster.keep()
@@ -198,7 +190,6 @@ async def test_name_taken_by_a_cache_leaves_nothing_engaged() -> None:
         assert third.clusters == {"eu": kept.cluster}, "it was not added"
 
 
-@in_virtual_time
 async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
     class Broken(Controller):
         async def run(self) -> None:
@@ -220,7 +211,6 @@ async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
             await manager.run()
 
 
-@in_virtual_time
 async def test_controllers_are_engaged_in_the_clusters_of_a_cache_which_runs_as_long_as_the_manager() -> None:
     cached, more, manager, recorded = CacheScene("eu", "us"), CacheScene("asia"), Manager(), Recorded()
     for scene in (cached, more):
@@ -243,7 +233,6 @@ async def test_controllers_are_engaged_in_the_clusters_of_a_cache_which_runs_as_
     assert list(cached.cache) == list(more.cache) == []
 
 
-@in_virtual_time
 async def test_manager_without_controllers_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     manager, idle = Manager(), Manager()
     manager.engage(Site("eu").cluster)
@@ -258,7 +247,6 @@ async def test_manager_without_controllers_is_logged(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.count("a manager without controllers does nothing") == 1
 
 
-@in_virtual_time
 async def test_manager_refuses_arguments_of_other_types() -> None:
     manager = Manager()
     with pytest.raises(TypeError, match="added to a manager must be a Controller or ClusterCache or Cluster, not"):
@@ -269,7 +257,6 @@ async def test_manager_refuses_arguments_of_other_types() -> None:
         CacheScene().cache.add(manager)  # type: ignore[arg-type]
 
 
-@in_virtual_time
 async def test_cache_runs_once_and_engages_a_controller_once_however_often_they_are_added() -> None:
     cached, manager, controller = CacheScene("eu"), Manager(), Controller(Recorded())
     engaged: list[str] = []
@@ -301,29 +288,24 @@ class Slow:
 
 
 @pytest.mark.parametrize(("grace_period", "is_ended"), [(90.0, True), (30.0, False), (0.0, False)])
-def test_reconcile_in_work_at_sigterm_has_the_grace_period(grace_period: float, is_ended: bool) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        site = Site("eu", pod("a"))
-        manager = Manager(grace_period=grace_period)
-        slow = Slow()
-        controller = Controller(slow)
-        controller.watch_object(site.cluster, PODS)
-        manager.add(controller)
-        task = asyncio.create_task(manager.run_until_signalled())
-        await eventually(lambda: slow.begun)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.sleep(1)
-        site.server.put(pod("b"))
-        await task
-        assert [each.name for each in slow.begun] == ["a"]
-        assert bool(slow.ended) is is_ended
-        assert asyncio.get_running_loop().time() < 90
-
-    main()
+async def test_reconcile_in_work_at_sigterm_has_the_grace_period(grace_period: float, is_ended: bool) -> None:
+    site = Site("eu", pod("a"))
+    manager = Manager(grace_period=grace_period)
+    slow = Slow()
+    controller = Controller(slow)
+    controller.watch_object(site.cluster, PODS)
+    manager.add(controller)
+    task = asyncio.create_task(manager.run_until_signalled())
+    await eventually(lambda: slow.begun)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(1)
+    site.server.put(pod("b"))
+    await task
+    assert [each.name for each in slow.begun] == ["a"]
+    assert bool(slow.ended) is is_ended
+    assert asyncio.get_running_loop().time() < 90
 
 
-@in_virtual_time
 async def test_drained_controller_runs_again_and_loses_no_request() -> None:
     site = Site("eu", pod("a"))
     slow = Slow()
@@ -341,7 +323,6 @@ async def test_drained_controller_runs_again_and_loses_no_request() -> None:
             await eventually(lambda: len(slow.ended) == 2)
 
 
-@in_virtual_time
 async def test_cluster_of_a_cache_with_the_name_of_a_managers_cluster_takes_nothing_from_it() -> None:
     scene = CacheScene("eu")
     mine = Site("eu", pod("mine"))
@@ -361,7 +342,6 @@ async def test_cluster_of_a_cache_with_the_name_of_a_managers_cluster_takes_noth
         await eventually(lambda: Request("eu", "shop", "later") in recorded.requests)
 
 
-@in_virtual_time
 async def test_cluster_of_a_cache_is_not_replaced_by_another_of_its_name() -> None:
     scene = CacheScene("eu")
     controller = Controller(Recorded())
@@ -373,7 +353,6 @@ async def test_cluster_of_a_cache_is_not_replaced_by_another_of_its_name() -> No
         assert controller.cluster("eu").is_kept
 
 
-@in_virtual_time
 async def test_cluster_that_is_only_added_is_run_and_not_engaged() -> None:
     home = Site("home", secret("s"))
     late = Site("late", secret("s"))
@@ -396,26 +375,22 @@ async def test_cluster_that_is_only_added_is_run_and_not_engaged() -> None:
 
 
 @pytest.mark.parametrize("leaves_first", [True, False])
-def test_client_that_a_cluster_made_is_closed_when_the_manager_stops_it(leaves_first: bool) -> None:
-    @in_virtual_time
-    async def main() -> None:
-        given = Site("given")
-        made = Site("made")
-        made.cluster._caches.owns_client = True
-        closed: list[str] = []
-        for site in (given, made):
-            site.cluster.client.transport = Closing(site.cluster.client.transport, site.cluster.name, closed)
-        manager = Manager()
-        manager.engage(given.cluster)
-        manager.engage(made.cluster)
-        async with running(manager):
-            await eventually(lambda: made.cluster.is_running)
-            if leaves_first:
-                manager.disengage("made")
-                await eventually(lambda: closed)
-        assert closed == ["made"]
-
-    main()
+async def test_client_that_a_cluster_made_is_closed_when_the_manager_stops_it(leaves_first: bool) -> None:
+    given = Site("given")
+    made = Site("made")
+    made.cluster._caches.owns_client = True
+    closed: list[str] = []
+    for site in (given, made):
+        site.cluster.client.transport = Closing(site.cluster.client.transport, site.cluster.name, closed)
+    manager = Manager()
+    manager.engage(given.cluster)
+    manager.engage(made.cluster)
+    async with running(manager):
+        await eventually(lambda: made.cluster.is_running)
+        if leaves_first:
+            manager.disengage("made")
+            await eventually(lambda: closed)
+    assert closed == ["made"]
 
 
 class Closing:

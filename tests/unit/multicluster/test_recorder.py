@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from fleet_scene import PODS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, Site, eventually, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
@@ -17,7 +17,6 @@ def events_of(site: Site) -> list[Obj]:
     return list(site.server.objects("events"))
 
 
-@in_virtual_time
 async def test_event_is_in_the_cluster_of_its_object_and_names_the_component() -> None:
     eu, us = Site("eu", pod("a")), Site("us", pod("a"))
 
@@ -45,7 +44,6 @@ async def test_event_is_in_the_cluster_of_its_object_and_names_the_component() -
         assert event["source"] == {"component": "greeter"}
 
 
-@in_virtual_time
 async def test_equal_events_are_one_with_a_count_and_those_about_an_object_are_limited() -> None:
     eu, about = Site("eu", pod("a")), pod("a")
     async with running(eu):
@@ -60,7 +58,6 @@ async def test_equal_events_are_one_with_a_count_and_those_about_an_object_are_l
         assert len(events_of(eu)) == 1 + BURST - 3
 
 
-@in_virtual_time
 async def test_events_wait_for_their_cluster_in_bounded_memory_and_follow_its_client() -> None:
     eu, moved = Site("eu", pod("a")), Site("moved", pod("a"))
     recorder = eu.cluster.recorder("greeter")
@@ -73,7 +70,6 @@ async def test_events_wait_for_their_cluster_in_bounded_memory_and_follow_its_cl
     assert events_of(eu) == []
 
 
-@in_virtual_time
 async def test_cluster_that_takes_no_events_costs_the_reconciler_nothing() -> None:
     eu = Site("eu")
     eu.server.faults.add(Rule(resource="events", latency=3600.0))
@@ -84,7 +80,6 @@ async def test_cluster_that_takes_no_events_costs_the_reconciler_nothing() -> No
     assert events_of(eu) == []
 
 
-@in_virtual_time
 async def test_recorder_of_a_component_is_shared_by_aliases_and_other_types_are_refused() -> None:
     eu = Site("eu")
     recorder = eu.cluster.recorder("greeter")

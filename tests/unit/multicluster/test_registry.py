@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing
+from fleet_scene import PODS, SECRETS, Site, eventually, leaving_nothing
 from registry_scene import A, Pods, Scene, pod_a
 
 from kube_envtest import Rule
@@ -32,7 +32,6 @@ from syncer.testing.objects import pod, secret
 # -- spawn and stop ------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_spawned_cluster_has_started_and_its_controllers_reach_the_management_cluster() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -47,7 +46,6 @@ async def test_spawned_cluster_has_started_and_its_controllers_reach_the_managem
     assert registry.status() == {}
 
 
-@in_virtual_time
 async def test_spawn_of_a_live_name_is_refused_also_while_it_starts() -> None:
     scene = Scene()
     async with scene.playing():
@@ -65,7 +63,6 @@ async def test_spawn_of_a_live_name_is_refused_also_while_it_starts() -> None:
         assert wrapped.value.cluster == "eu"
 
 
-@in_virtual_time
 async def test_unknown_names_do_not_exist() -> None:
     registry = Scene().registry
     with pytest.raises(ClusterNotFound, match="controllers of cluster eu don't exist"):
@@ -74,7 +71,6 @@ async def test_unknown_names_do_not_exist() -> None:
         await registry.with_client("eu", pod_a)
 
 
-@in_virtual_time
 async def test_spawn_that_fails_leaves_nothing(tmp_path: Path) -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -103,7 +99,6 @@ async def test_spawn_that_fails_leaves_nothing(tmp_path: Path) -> None:
         assert scene.sites["eu"].server.open_watches == 1
 
 
-@in_virtual_time
 async def test_stop_ends_the_controllers_and_the_name_can_be_used_again() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -121,7 +116,6 @@ async def test_stop_ends_the_controllers_and_the_name_can_be_used_again() -> Non
         await eventually(lambda: "b" in {each.name for each in scene.pods.requests})
 
 
-@in_virtual_time
 async def test_stop_honours_its_timeout_and_can_be_repeated() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -140,7 +134,6 @@ async def test_stop_honours_its_timeout_and_can_be_repeated() -> None:
         assert registry.status() == {}
 
 
-@in_virtual_time
 async def test_stop_ends_a_start_that_hangs() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -153,7 +146,6 @@ async def test_stop_ends_a_start_that_hangs() -> None:
         assert asyncio.get_running_loop().time() < 2
 
 
-@in_virtual_time
 async def test_client_is_that_of_the_spawn() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -163,7 +155,6 @@ async def test_client_is_that_of_the_spawn() -> None:
         assert {one.user for one in scene.sites["eu"].server.requests} == {"deputy"}
 
 
-@in_virtual_time
 async def test_requests_to_each_cluster_are_limited_whatever_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, settings = Scene(), list[ConnectionSettings]()
     registry = ClusterRegistry(scene.manage.cluster, qps=10.0, burst=5)
@@ -191,7 +182,6 @@ async def test_requests_to_each_cluster_are_limited_whatever_its_client(monkeypa
     assert settings == [ConnectionSettings(qps=10.0, burst=5), ConnectionSettings(qps=3.0, burst=4)]
 
 
-@in_virtual_time
 async def test_watches_in_the_management_cluster_end_with_the_controllers_and_leave_it_running() -> None:
     scene, manage = Scene(), Site("manage").cluster
 
@@ -227,7 +217,6 @@ async def test_watches_in_the_management_cluster_end_with_the_controllers_and_le
 # -- many clusters -------------------------------------------------------------------------------------
 
 
-@in_virtual_time
 async def test_clusters_have_controllers_of_the_same_kind_and_those_added_later() -> None:
     scene, later = Scene(), Pods()
     async with scene.playing() as registry:
@@ -240,7 +229,6 @@ async def test_clusters_have_controllers_of_the_same_kind_and_those_added_later(
         assert scene.sites["us"].requests("list", PODS) == ["/api/v1/pods"]
 
 
-@in_virtual_time
 async def test_spawned_controllers_serve_no_port_and_elect_no_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, listening = Scene(), Mock()
     monkeypatch.setattr(socket.socket, "listen", listening)
@@ -254,7 +242,6 @@ async def test_spawned_controllers_serve_no_port_and_elect_no_leader(monkeypatch
     listening.assert_not_called()
 
 
-@in_virtual_time
 async def test_cluster_that_dies_ends_nothing_else_and_is_seen() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -270,7 +257,6 @@ async def test_cluster_that_dies_ends_nothing_else_and_is_seen() -> None:
         await eventually(lambda: registry.status()["eu"].error is None)
 
 
-@in_virtual_time
 async def test_controllers_that_end_by_themselves_are_failed_and_can_be_stopped() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -287,7 +273,6 @@ async def test_controllers_that_end_by_themselves_are_failed_and_can_be_stopped(
         await scene.spawn("eu")
 
 
-@in_virtual_time
 async def test_controllers_of_a_moved_cluster_start_once_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene()
     eu = scene.sites["eu"]

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from fleet_scene import PATIENCE, PODS, SECRETS, eventually, in_virtual_time, leaving_nothing
+from fleet_scene import PATIENCE, PODS, SECRETS, eventually
 from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
@@ -23,7 +23,6 @@ from syncer.multicluster.callbacks import MOST_LEFT
 from syncer.testing.objects import pod
 
 
-@in_virtual_time
 async def test_errors_of_a_callback_come_back_unchanged() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -42,7 +41,6 @@ async def test_errors_of_a_callback_come_back_unchanged() -> None:
             await registry.with_client("eu", lambda eu: eu.create(PODS, pod("a")))
 
 
-@in_virtual_time
 async def test_callback_that_hangs_delays_no_other_and_may_use_the_registry() -> None:
     scene = Scene()
     loop = asyncio.get_running_loop()
@@ -66,7 +64,6 @@ async def test_callback_that_hangs_delays_no_other_and_may_use_the_registry() ->
         assert await hanging
 
 
-@in_virtual_time
 async def test_callback_that_never_returns_is_ended_in_time() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -88,7 +85,6 @@ async def test_callback_that_never_returns_is_ended_in_time() -> None:
         assert await registry.with_client("eu", pod_a, timeout=5.0)
 
 
-@in_virtual_time
 async def test_callback_of_a_stopped_cluster_gets_a_typed_error() -> None:
     scene = Scene()
     async with scene.playing() as registry:
@@ -122,7 +118,6 @@ async def test_callback_of_a_stopped_cluster_gets_a_typed_error() -> None:
             await registry.with_client("us", slow)
 
 
-@in_virtual_time
 async def test_factory_may_be_async_and_one_that_never_returns_ends_the_start_with_its_name() -> None:
     scene, may_end = Scene(), asyncio.Event()
 
@@ -145,26 +140,25 @@ async def test_factory_may_be_async_and_one_that_never_returns_ends_the_start_wi
         await eventually(lambda: [request.cluster for request in scene.pods.requests] == ["us"])
 
 
-def test_callbacks_that_hang_in_threads_take_none_from_others() -> None:
-    async def main() -> None:
-        scene, may_end = Scene(), threading.Event()
+@pytest.mark.real_time
+async def test_callbacks_that_hang_in_threads_take_none_from_others() -> None:
+    scene, may_end = Scene(), threading.Event()
 
-        def hang(_: Cluster) -> None:
-            assert may_end.wait(2 * PATIENCE)
+    def hang(_: Cluster) -> None:
+        assert may_end.wait(2 * PATIENCE)
 
-        async with scene.playing() as registry:
-            await scene.spawn("eu")
-            hanging = [asyncio.create_task(registry.with_client("eu", hang)) for _ in range(100)]
-            await asyncio.sleep(0)
-            assert await registry.with_client("eu", str, timeout=PATIENCE) == "eu"
-            assert not any(task.done() for task in hanging)
-            may_end.set()
-            await asyncio.gather(*hanging)
-
-    asyncio.run(leaving_nothing(main()))
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        hanging = [asyncio.create_task(registry.with_client("eu", hang)) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert await registry.with_client("eu", str, timeout=PATIENCE) == "eu"
+        assert not any(task.done() for task in hanging)
+        may_end.set()
+        await asyncio.gather(*hanging)
 
 
-def test_callback_is_not_called_while_too_many_calls_hang() -> None:
+@pytest.mark.real_time
+async def test_callback_is_not_called_while_too_many_calls_hang() -> None:
     called, may_end = list[str](), threading.Event()
 
     def hang(_: Cluster) -> str:
@@ -172,27 +166,25 @@ def test_callback_is_not_called_while_too_many_calls_hang() -> None:
         assert may_end.wait(2 * PATIENCE)
         return "done"
 
-    async def main() -> None:
-        scene = Scene()
-        async with scene.playing() as registry:
-            await scene.spawn("eu")
-            hanging = [asyncio.create_task(registry.with_client("eu", hang)) for _ in range(MOST_LEFT)]
-            await eventually(lambda: len(called) == MOST_LEFT)
-            for task in hanging:
-                task.cancel()
-            await asyncio.gather(*hanging, return_exceptions=True)
-            with pytest.raises(CallbackTimeout, match=r"16 calls of .*hang were given up"):
-                await registry.with_client("eu", hang)
-            assert len(called) == MOST_LEFT
-            assert await registry.with_client("eu", str, timeout=PATIENCE) == "eu", "another function is called"
-            may_end.set()
-            await eventually(lambda: not sum(callbacks._left.values()))
-            assert await registry.with_client("eu", hang) == "done"
-
-    asyncio.run(leaving_nothing(main()))
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        hanging = [asyncio.create_task(registry.with_client("eu", hang)) for _ in range(MOST_LEFT)]
+        await eventually(lambda: len(called) == MOST_LEFT)
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+        with pytest.raises(CallbackTimeout, match=r"16 calls of .*hang were given up"):
+            await registry.with_client("eu", hang)
+        assert len(called) == MOST_LEFT
+        assert await registry.with_client("eu", str, timeout=PATIENCE) == "eu", "another function is called"
+        may_end.set()
+        await eventually(lambda: not sum(callbacks._left.values()))
+        assert await registry.with_client("eu", hang) == "done"
 
 
-def test_errors_of_a_callback_in_a_thread_come_back_unchanged() -> None:
+@pytest.mark.real_time
+async def test_errors_of_a_callback_in_a_thread_come_back_unchanged() -> None:
     mine = RuntimeError("mine")
 
     def fail(_: Cluster) -> None:
@@ -201,33 +193,28 @@ def test_errors_of_a_callback_in_a_thread_come_back_unchanged() -> None:
     def stop(_: Cluster) -> None:
         raise StopIteration
 
-    async def main() -> None:
-        scene = Scene()
-        async with scene.playing() as registry:
-            await scene.spawn("eu")
-            with pytest.raises(RuntimeError) as raised:
-                await registry.with_client("eu", fail)
-            assert raised.value is mine
-            with pytest.raises(RuntimeError, match="StopIteration"):  # a future can't have it
-                await registry.with_client("eu", stop)
-
-    asyncio.run(leaving_nothing(main()))
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        with pytest.raises(RuntimeError) as raised:
+            await registry.with_client("eu", fail)
+        assert raised.value is mine
+        with pytest.raises(RuntimeError, match="StopIteration"):  # a future can't have it
+            await registry.with_client("eu", stop)
 
 
-def test_callback_in_a_thread_is_left_after_its_timeout() -> None:
-    async def main() -> None:
-        scene, may_end = Scene(), threading.Event()
+@pytest.mark.real_time
+async def test_callback_in_a_thread_is_left_after_its_timeout() -> None:
+    scene, may_end = Scene(), threading.Event()
 
-        def blocking(eu: Cluster) -> str:
-            assert may_end.wait(30)
-            return f"{eu} {threading.current_thread() is threading.main_thread()}"
+    def blocking(eu: Cluster) -> str:
+        assert may_end.wait(30)
+        return f"{eu} {threading.current_thread() is threading.main_thread()}"
 
-        async with scene.playing() as registry:
-            await scene.spawn("eu")
-            with pytest.raises(CallbackTimeout):
-                await registry.with_client("eu", blocking, timeout=0.05)
-            assert await registry.with_client("eu", pod_a), "the loop goes on"
-            may_end.set()
-            assert await registry.with_client("eu", blocking, timeout=30.0) == "eu False"
-
-    asyncio.run(leaving_nothing(main()))
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        with pytest.raises(CallbackTimeout):
+            await registry.with_client("eu", blocking, timeout=0.05)
+        assert await registry.with_client("eu", pod_a), "the loop goes on"
+        may_end.set()
+        assert await registry.with_client("eu", blocking, timeout=30.0) == "eu False"

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
+from fleet_scene import PODS, SECRETS, Site, eventually, leaving_nothing, running
 from remote_scene import LOCALS, REMOTES, Notes, Scene, login, remote
 
 from kube_envtest import ADMIN, Rule
@@ -22,7 +22,6 @@ from syncer.testing.in_process import ApiServer
 from syncer.testing.objects import crd, pod, secret
 
 
-@in_virtual_time
 async def test_object_with_a_secret_is_spawned_and_ready() -> None:
     scene = Scene()
     async with scene.process() as registry:
@@ -39,7 +38,6 @@ async def test_object_with_a_secret_is_spawned_and_ready() -> None:
         ] == before
 
 
-@in_virtual_time
 async def test_restarted_process_spawns_all_again_though_nothing_was_edited() -> None:
     scene = Scene()
     for _ in range(2):
@@ -52,7 +50,6 @@ async def test_restarted_process_spawns_all_again_though_nothing_was_edited() ->
             await eventually(lambda: scene.requests)
 
 
-@in_virtual_time
 async def test_changed_secret_leads_to_another_connection() -> None:
     scene = Scene()
     scene.manage.server.put(remote("shop"))
@@ -64,7 +61,6 @@ async def test_changed_secret_leads_to_another_connection() -> None:
         assert list(registry.status()) == ["shop"]
 
 
-@in_virtual_time
 async def test_missing_secret_or_key_is_awaited() -> None:
     scene = Scene()
     scene.manage.server.put(remote("shop", "other"))
@@ -81,7 +77,6 @@ async def test_missing_secret_or_key_is_awaited() -> None:
         assert scene.since() > "2020-01-01T00:00:00Z"
 
 
-@in_virtual_time
 async def test_secret_of_a_namespace_that_is_not_listed_is_refused_and_the_others_notice_nothing() -> None:
     scene = Scene()
     scene.secrets_in = ""
@@ -102,7 +97,6 @@ async def test_secret_of_a_namespace_that_is_not_listed_is_refused_and_the_other
         assert list(registry.status()) == ["other"], "they are stopped"
 
 
-@in_virtual_time
 async def test_cluster_wide_object_may_name_secrets_of_the_cache_or_of_listed_namespaces_alone() -> None:
     scene = Scene()
     scene.manage.server.put(remote("shop"))
@@ -115,7 +109,6 @@ async def test_cluster_wide_object_may_name_secrets_of_the_cache_or_of_listed_na
         await eventually(lambda: scene.ready() == ("True", "Running"))
 
 
-@in_virtual_time
 async def test_namespaced_object_may_name_secrets_of_its_own_namespace_alone() -> None:
     scene = Scene()
     scene.resource, scene.secrets_in = LOCALS, ""
@@ -133,7 +126,6 @@ async def test_namespaced_object_may_name_secrets_of_its_own_namespace_alone() -
         assert len(scene.sites["eu"].server.requests) == 0
 
 
-@in_virtual_time
 async def test_object_with_a_malformed_reference_is_reported_and_awaited() -> None:
     scene = Scene()
     odd: list[object] = ["x", {"secretRef": ["x"]}, {"secretRef": {"namespace": 5, "name": {}, "key": []}}]
@@ -146,7 +138,6 @@ async def test_object_with_a_malformed_reference_is_reported_and_awaited() -> No
         await eventually(lambda: [scene.ready(name) for name in names] == [("False", "Refused")] * len(odd))
 
 
-@in_virtual_time
 async def test_deleted_object_stops_its_controllers_and_keeps_foreign_finalizers() -> None:
     scene = Scene()
     scene.manage.server.put(remote("shop", finalizers=["example.org/foreign"]))
@@ -159,7 +150,6 @@ async def test_deleted_object_stops_its_controllers_and_keeps_foreign_finalizers
         assert scene.sites["eu"].server.open_watches == 0
 
 
-@in_virtual_time
 async def test_cluster_that_cannot_be_reached_is_retried_and_delays_no_other() -> None:
     scene = Scene()
     scene.sites["us"].server.faults.add(down := Rule(reset="before"))
@@ -174,7 +164,6 @@ async def test_cluster_that_cannot_be_reached_is_retried_and_delays_no_other() -
         await eventually(lambda: scene.ready("a-dead") == ("True", "Running"))
 
 
-@in_virtual_time
 async def test_clusters_that_hang_delay_no_other_however_many_they_are() -> None:
     scene = Scene()
     scene.sites["us"].server.faults.add(Rule(latency=1000.0))
@@ -187,7 +176,6 @@ async def test_clusters_that_hang_delay_no_other_however_many_they_are() -> None
         assert asyncio.get_running_loop().time() < 5
 
 
-@in_virtual_time
 async def test_agent_is_installed_before_the_controllers_start_and_again_after_each_change() -> None:
     scene, agent = Scene(), Notes()
     scene.agent, agent.fault = agent, RuntimeError("no image")
@@ -216,7 +204,6 @@ async def test_agent_is_installed_before_the_controllers_start_and_again_after_e
         assert scene.installed() == ("True", "Installed")
 
 
-@in_virtual_time
 async def test_deleted_object_stays_until_its_agent_is_uninstalled() -> None:
     scene, agent = Scene(), Notes()
     scene.agent = agent
@@ -240,7 +227,6 @@ async def test_deleted_object_stays_until_its_agent_is_uninstalled() -> None:
         await eventually(lambda: agent.calls[-1] == "install")
 
 
-@in_virtual_time
 async def test_agent_that_never_returns_is_ended_and_reported() -> None:
     class Hanging(Notes):
         hangs = True
@@ -273,7 +259,8 @@ async def test_agent_that_never_returns_is_ended_and_reported() -> None:
     assert scene.opened == scene.closed
 
 
-def test_agent_that_is_not_async_runs_in_a_thread() -> None:
+@pytest.mark.real_time
+async def test_agent_that_is_not_async_runs_in_a_thread() -> None:
     class Blocking:
         def __init__(self) -> None:
             self.threads: list[threading.Thread] = []
@@ -284,21 +271,17 @@ def test_agent_that_is_not_async_runs_in_a_thread() -> None:
         def uninstall(self, client: Client, obj: Obj) -> None:
             self.threads.append(threading.current_thread())
 
-    async def main() -> None:
-        scene = Scene()
-        scene.agent = agent = Blocking()
-        scene.manage.server.put(remote("shop"))
-        async with scene.process():
-            await eventually(lambda: scene.ready() == ("True", "Running"))
-            await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
-            await eventually(lambda: scene.finalizers() is None)
-        assert len(agent.threads) == 2
-        assert threading.main_thread() not in agent.threads
-
-    asyncio.run(leaving_nothing(main()))
+    scene = Scene()
+    scene.agent = agent = Blocking()
+    scene.manage.server.put(remote("shop"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.finalizers() is None)
+    assert len(agent.threads) == 2
+    assert threading.main_thread() not in agent.threads
 
 
-@in_virtual_time
 async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
     scene, agent = Scene(), Notes()
     scene.agent = agent

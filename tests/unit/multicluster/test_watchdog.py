@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, Site, eventually, running
 from registry_scene import Scene
 
 from syncer.multicluster import (
@@ -63,7 +63,6 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return Time(monkeypatch)
 
 
-@in_virtual_time
 async def test_reconciler_that_blocks_is_named_with_its_request_the_seconds_and_its_line(time: Time) -> None:
     async def reconcile(request: Request) -> None:
         await asyncio.sleep(0)
@@ -79,7 +78,6 @@ async def test_reconciler_that_blocks_is_named_with_its_request_the_seconds_and_
     assert time.dog.steps == {}
 
 
-@in_virtual_time
 async def test_reconciler_that_waits_is_not_named_however_long(time: Time) -> None:
     begun, may_end = asyncio.Event(), asyncio.Event()
 
@@ -98,7 +96,6 @@ async def test_reconciler_that_waits_is_not_named_however_long(time: Time) -> No
     assert time.log.reported == []
 
 
-@in_virtual_time
 async def test_lasting_block_is_reported_whenever_its_time_has_doubled(time: Time) -> None:
     async def block() -> None:
         for _ in range(64):
@@ -109,7 +106,6 @@ async def test_lasting_block_is_reported_whenever_its_time_has_doubled(time: Tim
     assert all(location.startswith(watchdog.__file__) for location in time.log.locations)
 
 
-@in_virtual_time
 async def test_watched_code_gets_results_errors_and_cancellations_as_if_it_were_not(time: Time) -> None:
     async def work(reached: list[str]) -> str:
         with pytest.raises(OSError, match="mine"):
@@ -216,7 +212,6 @@ NAMES: list[tuple[Callable[[Callable[[], None]], Awaitable[None]], str]] = [
 
 
 @pytest.mark.parametrize(("scene", "name"), NAMES, ids=[scene.__name__ for scene, _ in NAMES])
-@in_virtual_time
 async def test_code_of_users_is_named_wherever_it_blocks(
     time: Time, scene: Callable[[Callable[[], None]], Awaitable[None]], name: str
 ) -> None:

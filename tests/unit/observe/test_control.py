@@ -23,6 +23,8 @@ from syncer.names import SingleNamespace
 from syncer.observe import logs
 from syncer.observe.control import MOST_ANSWERS, MOST_CLIENTS, Control, is_peer_trusted
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -139,13 +141,10 @@ def test_question_is_answered_on_the_event_loop(path: Path) -> None:
         ("GET", "/nothing", r"GET /nothing is not known to this daemon; it answers GET /echo, POST /echo"),
     ],
 )
-def test_refused_request_has_the_reason(path: Path, method: str, question: str, message: str) -> None:
-    async def scenario() -> None:
-        async with control().serving(str(path)):
-            with pytest.raises(Unanswered, match=message):
-                await asked(path, method, question)
-
-    asyncio.run(scenario())
+async def test_refused_request_has_the_reason(path: Path, method: str, question: str, message: str) -> None:
+    async with control().serving(str(path)):
+        with pytest.raises(Unanswered, match=message):
+            await asked(path, method, question)
 
 
 @pytest.mark.parametrize(
@@ -162,37 +161,28 @@ def test_candidate_names_the_leader(holder: str, message: str) -> None:
     assert message in answer["error"]
 
 
-def test_socket_is_for_its_own_user_alone_and_the_umask_stays(path: Path) -> None:
-    async def scenario() -> None:
-        modes, before = [], os.umask(0o022)
-        try:
-            async with control().serving(str(path)):
-                modes = [mode(path), os.umask(0o022)]
-        finally:
-            os.umask(before)
-        assert modes == [0o600, 0o022]
-
-    asyncio.run(scenario())
-
-
-def test_socket_of_a_dead_daemon_is_replaced(path: Path) -> None:
-    async def scenario() -> None:
-        with socket.socket(socket.AF_UNIX) as dead:
-            dead.bind(str(path))
+async def test_socket_is_for_its_own_user_alone_and_the_umask_stays(path: Path) -> None:
+    modes, before = [], os.umask(0o022)
+    try:
         async with control().serving(str(path)):
-            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
+            modes = [mode(path), os.umask(0o022)]
+    finally:
+        os.umask(before)
+    assert modes == [0o600, 0o022]
 
-    asyncio.run(scenario())
+
+async def test_socket_of_a_dead_daemon_is_replaced(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    async with control().serving(str(path)):
+        assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
 
-def test_socket_of_a_live_daemon_is_left_alone(path: Path) -> None:
-    async def scenario() -> None:
-        async with control().serving(str(path)):
-            with pytest.raises(ConfigError, match=r"control\.socket: .*another daemon listens there"):
-                await control().serving(str(path)).__aenter__()
-            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
-
-    asyncio.run(scenario())
+async def test_socket_of_a_live_daemon_is_left_alone(path: Path) -> None:
+    async with control().serving(str(path)):
+        with pytest.raises(ConfigError, match=r"control\.socket: .*another daemon listens there"):
+            await control().serving(str(path)).__aenter__()
+        assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
 
 def test_socket_of_a_daemon_that_is_too_busy_is_left_alone(path: Path) -> None:
@@ -219,15 +209,12 @@ def test_file_that_is_no_socket_is_left_alone(path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-def test_daemon_that_closes_late_leaves_the_socket_of_the_next(path: Path) -> None:
-    async def scenario() -> None:
-        async with AsyncExitStack() as stack:
-            async with control().serving(str(path)):
-                remove(path)
-                await stack.enter_async_context(control().serving(str(path)))
-            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
-
-    asyncio.run(scenario())
+async def test_daemon_that_closes_late_leaves_the_socket_of_the_next(path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        async with control().serving(str(path)):
+            remove(path)
+            await stack.enter_async_context(control().serving(str(path)))
+        assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
 
 @pytest.mark.parametrize("name", ["no-such-folder/s", "x" * 120])
@@ -263,113 +250,89 @@ def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, name: str) -> Non
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_malformed_question_is_refused(path: Path, sent: bytes, status: int, message: str) -> None:
-    async def scenario() -> None:
-        async with control().serving(str(path)):
-            found, why = await raw(path, sent)
-            assert (found, message in why) == (status, True), why
-            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
-
-    asyncio.run(scenario())
+async def test_malformed_question_is_refused(path: Path, sent: bytes, status: int, message: str) -> None:
+    async with control().serving(str(path)):
+        found, why = await raw(path, sent)
+        assert (found, message in why) == (status, True), why
+        assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /echo HT", b"POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\n{"])
-def test_client_that_sends_no_whole_question_is_refused_in_time(
+async def test_client_that_sends_no_whole_question_is_refused_in_time(
     path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 0.05)
-
-    async def scenario() -> None:
-        async with control().serving(str(path)):
-            assert await raw(path, sent) == (408, "the request was not complete after 0.05 s")
-
-    asyncio.run(scenario())
+    async with control().serving(str(path)):
+        assert await raw(path, sent) == (408, "the request was not complete after 0.05 s")
 
 
-def test_client_that_reads_no_answer_is_hung_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_that_reads_no_answer_is_hung_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 0.05)
 
-    async def scenario() -> None:
-        async def much(given: Mapping[str, Any]) -> Any:
-            return "x" * 10_000_000
+    async def much(given: Mapping[str, Any]) -> Any:
+        return "x" * 10_000_000
 
-        made = Control()
-        made.add("GET", "/much", much)
-        async with made.serving(str(path)):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                client.connect(str(path))
-                client.sendall(b"GET /much HTTP/1.1\r\n\r\n")
-                hung_up = select.poll()
-                hung_up.register(client, select.POLLHUP)
-                assert await asyncio.to_thread(hung_up.poll, PATIENCE * 1000)
-                client.settimeout(PATIENCE)
-                with contextlib.suppress(ConnectionResetError):
-                    assert len(await asyncio.to_thread(client.makefile("rb").read)) < 10_000_000
-
-    asyncio.run(scenario())
+    made = Control()
+    made.add("GET", "/much", much)
+    async with made.serving(str(path)):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(str(path))
+            client.sendall(b"GET /much HTTP/1.1\r\n\r\n")
+            hung_up = select.poll()
+            hung_up.register(client, select.POLLHUP)
+            assert await asyncio.to_thread(hung_up.poll, PATIENCE * 1000)
+            client.settimeout(PATIENCE)
+            with contextlib.suppress(ConnectionResetError):
+                assert len(await asyncio.to_thread(client.makefile("rb").read)) < 10_000_000
 
 
-def test_answer_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answer_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncer.observe.control.ANSWER_SECONDS", 0.05)
     made, _, ended = slow(asyncio.Event())
-
-    async def scenario() -> None:
-        async with made.serving(str(path)):
-            with pytest.raises(Unanswered, match=r"gave no answer in 0\.05 s"):
-                await asked(path, "GET", "/slow")
-            assert ended == [True]
-
-    asyncio.run(scenario())
-
-
-def test_requests_beyond_the_most_are_refused_for_now(path: Path) -> None:
-    async def scenario() -> None:
-        room = asyncio.Event()
-        made, begun, ended = slow(room)
-        async with made.serving(str(path)):
-            answers = [asyncio.create_task(raw(path, SLOW)) for _ in range(MOST_ANSWERS + 2)]
-            await eventually(lambda: len(begun) + sum(task.done() for task in answers) == len(answers))
-            done = [task for task in answers if task.done()]
-            waiting = [task for task in answers if not task.done()]
-            assert {task.result() for task in done} == {
-                (503, f"the daemon answers {MOST_ANSWERS} requests already; try again later")
-            }
-            assert (len(done), len(waiting)) == (2, MOST_ANSWERS)
-            room.set()
-            await asyncio.wait(waiting)
-            assert len(ended) == MOST_ANSWERS
-            assert await raw(path, SLOW) != (0, None)
-
-    asyncio.run(scenario())
-
-
-def test_clients_beyond_the_most_are_hung_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 10 * PATIENCE)
-
-    async def scenario() -> None:
-        async with control().serving(str(path)):
-            silent = [await asyncio.open_unix_connection(str(path)) for _ in range(MOST_CLIENTS)]
-            assert await raw(path, b"GET /echo HTTP/1.1\r\n\r\n") == (0, None)
-            for _, writer in silent:
-                writer.close()
-            async with asyncio.timeout(PATIENCE):
-                while await raw(path, b"GET /refused HTTP/1.1\r\n\r\n") == (0, None):
-                    pass
-            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
-
-    asyncio.run(scenario())
-
-
-def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
-    async def scenario() -> None:
-        made, begun, ended = slow(asyncio.Event())
-        async with made.serving(str(path)):
-            waiting = asyncio.create_task(raw(path, SLOW))
-            await eventually(lambda: len(begun) == 1)
+    async with made.serving(str(path)):
+        with pytest.raises(Unanswered, match=r"gave no answer in 0\.05 s"):
+            await asked(path, "GET", "/slow")
         assert ended == [True]
-        assert await waiting == (0, None)
 
-    asyncio.run(scenario())
+
+async def test_requests_beyond_the_most_are_refused_for_now(path: Path) -> None:
+    room = asyncio.Event()
+    made, begun, ended = slow(room)
+    async with made.serving(str(path)):
+        answers = [asyncio.create_task(raw(path, SLOW)) for _ in range(MOST_ANSWERS + 2)]
+        await eventually(lambda: len(begun) + sum(task.done() for task in answers) == len(answers))
+        done = [task for task in answers if task.done()]
+        waiting = [task for task in answers if not task.done()]
+        assert {task.result() for task in done} == {
+            (503, f"the daemon answers {MOST_ANSWERS} requests already; try again later")
+        }
+        assert (len(done), len(waiting)) == (2, MOST_ANSWERS)
+        room.set()
+        await asyncio.wait(waiting)
+        assert len(ended) == MOST_ANSWERS
+        assert await raw(path, SLOW) != (0, None)
+
+
+async def test_clients_beyond_the_most_are_hung_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 10 * PATIENCE)
+    async with control().serving(str(path)):
+        silent = [await asyncio.open_unix_connection(str(path)) for _ in range(MOST_CLIENTS)]
+        assert await raw(path, b"GET /echo HTTP/1.1\r\n\r\n") == (0, None)
+        for _, writer in silent:
+            writer.close()
+        async with asyncio.timeout(PATIENCE):
+            while await raw(path, b"GET /refused HTTP/1.1\r\n\r\n") == (0, None):
+                pass
+        assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
+
+
+async def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
+    made, begun, ended = slow(asyncio.Event())
+    async with made.serving(str(path)):
+        waiting = asyncio.create_task(raw(path, SLOW))
+        await eventually(lambda: len(begun) == 1)
+    assert ended == [True]
+    assert await waiting == (0, None)
 
 
 def test_missing_daemon_is_an_error_with_the_path_of_its_socket(path: Path) -> None:

@@ -136,16 +136,13 @@ def test_ranges_are_asked_for_again_where_nothing_answers() -> None:
         virtual_time.run(service_ranges(Asked(NO_RIGHT, {IPV4: [Unreachable("no answer")]}), "vc-ns"))
 
 
-def test_ranges_of_an_api_server_are_read_in_a_dry_run_too() -> None:
-    async def main() -> None:
-        recorded = DryRun(ApiServer().transport())
-        for transport in (ApiServer().transport(), recorded):
-            client = SideClient("host", Side.HOST, transport)
-            assert await service_ranges(client, "default") == networks("10.96.0.0/16")
-            assert [each["metadata"]["name"] for each in await client.list(SERVICES)] == ["kubernetes"]
-        assert not recorded.writes
-
-    virtual_time.run(main())
+async def test_ranges_of_an_api_server_are_read_in_a_dry_run_too() -> None:
+    recorded = DryRun(ApiServer().transport())
+    for transport in (ApiServer().transport(), recorded):
+        client = SideClient("host", Side.HOST, transport)
+        assert await service_ranges(client, "default") == networks("10.96.0.0/16")
+        assert [each["metadata"]["name"] for each in await client.list(SERVICES)] == ["kubernetes"]
+    assert not recorded.writes
 
 
 @pytest.mark.parametrize(

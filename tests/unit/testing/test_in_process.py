@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import syncer.testing
-from kube_envtest import Rule, virtual_time
+from kube_envtest import Rule
 from syncer.api import Key, Resource, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest
@@ -18,14 +18,11 @@ CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 PATH = "/api/v1/configmaps"
 
 
-def test_cluster_reads_and_writes_through_memory() -> None:
-    async def scenario() -> None:
-        server = ApiServer()
-        cluster = SideClient("host", Side.HOST, server.transport())
-        made = await cluster.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}})
-        assert made == server.get(CONFIG_MAPS, Key("default", "a"))
-
-    virtual_time.run(scenario())
+async def test_cluster_reads_and_writes_through_memory() -> None:
+    server = ApiServer()
+    cluster = SideClient("host", Side.HOST, server.transport())
+    made = await cluster.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}})
+    assert made == server.get(CONFIG_MAPS, Key("default", "a"))
 
 
 @pytest.mark.parametrize(
@@ -33,36 +30,30 @@ def test_cluster_reads_and_writes_through_memory() -> None:
     [({"latency": 60.0}, DeadlineExceeded), ({"reset": "before"}, ConnectionFailed)],
     ids=["late", "reset"],
 )
-def test_request_without_an_answer_raises_the_error_of_the_transport(
+async def test_request_without_an_answer_raises_the_error_of_the_transport(
     fault: dict[str, Any], error: type[Exception]
 ) -> None:
-    async def scenario() -> None:
-        server = ApiServer()
-        server.faults.add(Rule(**fault))
-        with pytest.raises(error) as caught:
-            await server.transport().send(HttpRequest("GET", PATH))
-        assert type(caught.value) is error
-        with pytest.raises(error):
-            async with server.transport().stream(HttpRequest("GET", f"{PATH}?watch=1")):
-                pass
-
-    virtual_time.run(scenario())
+    server = ApiServer()
+    server.faults.add(Rule(**fault))
+    with pytest.raises(error) as caught:
+        await server.transport().send(HttpRequest("GET", PATH))
+    assert type(caught.value) is error
+    with pytest.raises(error):
+        async with server.transport().stream(HttpRequest("GET", f"{PATH}?watch=1")):
+            pass
 
 
-def test_stream_that_is_cut_or_silent_raises_the_error_of_the_transport() -> None:
-    async def scenario() -> None:
-        server = ApiServer()
-        watch = HttpRequest("GET", f"{PATH}?watch=1&resourceVersion={server.revision}", idle_timeout=5.0)
-        async with server.transport().stream(watch) as stream:
-            server.cut_watches()
-            with pytest.raises(ConnectionFailed):
-                await anext(aiter(stream))
-        async with server.transport().stream(watch) as stream:
-            with pytest.raises(DeadlineExceeded):
-                await anext(aiter(stream))
-        assert server.open_watches == 0
-
-    virtual_time.run(scenario())
+async def test_stream_that_is_cut_or_silent_raises_the_error_of_the_transport() -> None:
+    server = ApiServer()
+    watch = HttpRequest("GET", f"{PATH}?watch=1&resourceVersion={server.revision}", idle_timeout=5.0)
+    async with server.transport().stream(watch) as stream:
+        server.cut_watches()
+        with pytest.raises(ConnectionFailed):
+            await anext(aiter(stream))
+    async with server.transport().stream(watch) as stream:
+        with pytest.raises(DeadlineExceeded):
+            await anext(aiter(stream))
+    assert server.open_watches == 0
 
 
 @pytest.mark.parametrize("name", ["ApiServer", "ControlPlane"])

@@ -2,7 +2,6 @@
 messages.
 """
 
-import builtins
 import json
 import math
 import sys
@@ -132,20 +131,9 @@ def test_error_in_an_expression_is_reported_with_its_position(text: str, message
     assert wrong(text) == message
 
 
-def test_error_without_the_extra_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "cel":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    cel._library.cache_clear()
-    try:
-        assert wrong("value") == "needs CEL, which is not installed. Run: pip install 'vsyncer[cel]'"
-    finally:
-        cel._library.cache_clear()
+@pytest.mark.usefixtures("without_cel")
+def test_error_without_the_extra_names_the_way_out() -> None:
+    assert wrong("value") == "needs CEL, which is not installed. Run: pip install 'vsyncer[cel]'"
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,14 @@ import asyncio
 import contextlib
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from hack.side_tasks import helped_by
-from kube_envtest import virtual_time
 from syncer.api import Key, SyncRequest
 from syncer.workqueue.queue import Queue
 
 #: Workers of a daemon by default.
 WORKERS = 32
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario in virtual time."""
-    virtual_time.run(scenario())
 
 
 def request(name: str, cluster: str = "vc", syncer: str = "configmaps") -> SyncRequest:

@@ -1,8 +1,6 @@
 """A gate holds back a single syncer's requests, and loses none."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,10 +17,6 @@ def request(name: str, syncer: str = "pods") -> SyncRequest:
 
 A, B, C, D = (request(name) for name in "abcd")
 OTHERS = [request(name, "secrets") for name in "ab"]
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    virtual_time.run(scenario())
 
 
 def queue(**limits: float) -> Queue:
@@ -46,90 +40,75 @@ async def taken(which: Queue) -> list[SyncRequest]:
             return found
 
 
-def test_concurrency_limits_the_running_requests_of_one_syncer() -> None:
-    async def scenario() -> None:
-        waiting = queue(concurrency=2)
-        for each in (A, B, C, *OTHERS, D):
-            waiting.add(each)
-        assert await taken(waiting) == [A, B, *OTHERS]
-        assert waiting.depth() == 2
-        assert waiting.depths() == {"vc": 2}
-        waiting.done(B)
-        assert await taken(waiting) == [C]
-        waiting.add(C)
-        waiting.done(C)
-        assert await taken(waiting) == [D], "what is added again comes after what waits"
-        waiting.done(A)
-        assert await taken(waiting) == [C]
-
-    play(scenario)
+async def test_concurrency_limits_the_running_requests_of_one_syncer() -> None:
+    waiting = queue(concurrency=2)
+    for each in (A, B, C, *OTHERS, D):
+        waiting.add(each)
+    assert await taken(waiting) == [A, B, *OTHERS]
+    assert waiting.depth() == 2
+    assert waiting.depths() == {"vc": 2}
+    waiting.done(B)
+    assert await taken(waiting) == [C]
+    waiting.add(C)
+    waiting.done(C)
+    assert await taken(waiting) == [D], "what is added again comes after what waits"
+    waiting.done(A)
+    assert await taken(waiting) == [C]
 
 
-def test_low_priority_comes_after_the_rest_also_before_a_gate() -> None:
-    async def scenario() -> None:
-        waiting = queue(concurrency=1)
-        waiting.add(A)
-        waiting.add(B, low=True)
-        waiting.add(C, low=True)
-        waiting.add(D)
-        waiting.add(C)
-        order = []
-        while found := await taken(waiting):
-            order += found
-            waiting.done(found[0])
-        assert order == [A, D, C, B]
-
-    play(scenario)
+async def test_low_priority_comes_after_the_rest_also_before_a_gate() -> None:
+    waiting = queue(concurrency=1)
+    waiting.add(A)
+    waiting.add(B, low=True)
+    waiting.add(C, low=True)
+    waiting.add(D)
+    waiting.add(C)
+    order = []
+    while found := await taken(waiting):
+        order += found
+        waiting.done(found[0])
+    assert order == [A, D, C, B]
 
 
-def test_writes_are_paid_back_by_waiting() -> None:
-    async def scenario() -> None:
-        waiting, start = queue(writes_per_second=2.0), now()
-        times: dict[str, float] = {}
-        for name in map(str, range(6)):
-            waiting.add(request(name))
-        while len(times) < 6:
-            found, _ = await waiting.get()
-            times[found.key.name] = now() - start
-            waiting.done(found, writes=1)
-        assert list(times.values()) == pytest.approx([0, 0, 0.5, 1.0, 1.5, 2.0])
-
-    play(scenario)
+async def test_writes_are_paid_back_by_waiting() -> None:
+    waiting, start = queue(writes_per_second=2.0), now()
+    times: dict[str, float] = {}
+    for name in map(str, range(6)):
+        waiting.add(request(name))
+    while len(times) < 6:
+        found, _ = await waiting.get()
+        times[found.key.name] = now() - start
+        waiting.done(found, writes=1)
+    assert list(times.values()) == pytest.approx([0, 0, 0.5, 1.0, 1.5, 2.0])
 
 
-def test_requests_without_writes_cost_nothing_and_others_never_wait() -> None:
-    async def scenario() -> None:
-        waiting, start = queue(writes_per_second=0.5), now()
-        for each in (A, B, C, *OTHERS):
-            waiting.add(each)
-        assert await taken(waiting) == [A, *OTHERS]
-        waiting.done(A)
-        assert await taken(waiting) == [B], "A has given its token back"
-        waiting.done(B, writes=5)
-        assert await taken(waiting) == []
-        assert (await waiting.get())[0] == C
-        assert now() - start == pytest.approx(10)
-
-    play(scenario)
+async def test_requests_without_writes_cost_nothing_and_others_never_wait() -> None:
+    waiting, start = queue(writes_per_second=0.5), now()
+    for each in (A, B, C, *OTHERS):
+        waiting.add(each)
+    assert await taken(waiting) == [A, *OTHERS]
+    waiting.done(A)
+    assert await taken(waiting) == [B], "A has given its token back"
+    waiting.done(B, writes=5)
+    assert await taken(waiting) == []
+    assert (await waiting.get())[0] == C
+    assert now() - start == pytest.approx(10)
 
 
-def test_gate_that_is_taken_away_lets_all_in() -> None:
-    async def scenario() -> None:
-        waiting = queue(concurrency=1)
-        for each in (A, B, C):
-            waiting.add(each)
-        assert await taken(waiting) == [A]
-        waiting.drop("vc", "pods")
-        assert await taken(waiting) == [B, C]
-        waiting.limit("vc", "pods", concurrency=1)
-        waiting.add(D)
-        waiting.done(A)
-        waiting.done(B)
-        assert await taken(waiting) == [], "one of before is still worked on"
-        waiting.done(C)
-        assert await taken(waiting) == [D]
-
-    play(scenario)
+async def test_gate_that_is_taken_away_lets_all_in() -> None:
+    waiting = queue(concurrency=1)
+    for each in (A, B, C):
+        waiting.add(each)
+    assert await taken(waiting) == [A]
+    waiting.drop("vc", "pods")
+    assert await taken(waiting) == [B, C]
+    waiting.limit("vc", "pods", concurrency=1)
+    waiting.add(D)
+    waiting.done(A)
+    waiting.done(B)
+    assert await taken(waiting) == [], "one of before is still worked on"
+    waiting.done(C)
+    assert await taken(waiting) == [D]
 
 
 @given(
@@ -168,4 +147,4 @@ def test_gate_loses_no_request_and_keeps_its_limits(
         assert unseen == set()
         assert waiting.is_idle()
 
-    play(scenario)
+    virtual_time.run(scenario())

@@ -84,45 +84,39 @@ def test_a_seed_makes_names_and_uids_repeatable() -> None:
     assert first[2] == "2026-01-01T00:00:00Z"
 
 
-def test_requests_are_logged() -> None:
-    async def main() -> None:
-        server = ApiServer()
-        client = server.client("bob")
-        await client.request("GET", "/api/v1/pods?limit=1")
-        await asyncio.sleep(5)
-        await client.request("PATCH", "/api/v1/namespaces/x/pods/a/status", body=b"{}", content_type="x/y")
-        await client.request("GET", "/healthz")
-        first, second, third = server.requests
-        assert first[:5] == ("list", "/api/v1/pods", "bob", 200, "pods")
-        assert second[:5] == ("patch", "/api/v1/namespaces/x/pods/a/status", "bob", 415, "pods")
-        assert third[:5] == ("get", "/healthz", "bob", 200, "")
-        assert second.at - first.at == 5.0
-
-    virtual_time.run(main())
+async def test_requests_are_logged() -> None:
+    server = ApiServer()
+    client = server.client("bob")
+    await client.request("GET", "/api/v1/pods?limit=1")
+    await asyncio.sleep(5)
+    await client.request("PATCH", "/api/v1/namespaces/x/pods/a/status", body=b"{}", content_type="x/y")
+    await client.request("GET", "/healthz")
+    first, second, third = server.requests
+    assert first[:5] == ("list", "/api/v1/pods", "bob", 200, "pods")
+    assert second[:5] == ("patch", "/api/v1/namespaces/x/pods/a/status", "bob", 415, "pods")
+    assert third[:5] == ("get", "/healthz", "bob", 200, "")
+    assert second.at - first.at == 5.0
 
 
-def test_rbac_in_memory() -> None:
-    async def main() -> None:
-        bob = User("bob", ("team",))
-        server = ApiServer(rbac=True, tokens={"t": bob})
-        path = "/api/v1/namespaces/default/pods"
-        assert (await server.client("bob").request("GET", path)).status == 403
-        assert (await server.client().request("GET", path)).status == 200
-        subject = {"kind": "Group", "name": "team", "apiGroup": "rbac.authorization.k8s.io"}
-        role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
-        server.put(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "RoleBinding",
-                "metadata": {"name": "b", "namespace": "default"},
-                "roleRef": role,
-                "subjects": [subject],
-            }
-        )
-        assert (await server.client("bob").request("GET", path)).status == 200
-        assert (await server.client("bob").request("DELETE", path)).status == 403
-
-    virtual_time.run(main())
+async def test_rbac_in_memory() -> None:
+    bob = User("bob", ("team",))
+    server = ApiServer(rbac=True, tokens={"t": bob})
+    path = "/api/v1/namespaces/default/pods"
+    assert (await server.client("bob").request("GET", path)).status == 403
+    assert (await server.client().request("GET", path)).status == 200
+    subject = {"kind": "Group", "name": "team", "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
+    server.put(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "b", "namespace": "default"},
+            "roleRef": role,
+            "subjects": [subject],
+        }
+    )
+    assert (await server.client("bob").request("GET", path)).status == 200
+    assert (await server.client("bob").request("DELETE", path)).status == 403
 
 
 def test_history_is_bounded_and_old_watches_expire() -> None:
@@ -135,53 +129,43 @@ def test_history_is_bounded_and_old_watches_expire() -> None:
     assert len(table.since(storage.oldest("/x"))) == 10
 
 
-def test_a_reader_that_is_too_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_is_too_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kube_envtest.apiserver.watch.BUFFER", 5)
-
-    async def main() -> None:
-        server = ApiServer()
-        path = f"/api/v1/configmaps?watch=1&resourceVersion={server.revision}"
-        async with server.client().stream(path) as stream:
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
-            for number in range(20):
-                server.put({**body, "data": {"n": str(number)}})
-            assert server.open_watches == 0
-            received = [line async for batch in stream for line in batch]
-            assert len(received) == 6, "the watch ends after what was buffered"
-
-    virtual_time.run(main())
-
-
-def test_memory_transport_without_server_errors() -> None:
-    async def main() -> None:
-        server = ApiServer()
-        client = server.client()
-        with pytest.raises(ValueError, match="is a watch"):
-            await client.request("GET", "/api/v1/pods?watch=1")
+    server = ApiServer()
+    path = f"/api/v1/configmaps?watch=1&resourceVersion={server.revision}"
+    async with server.client().stream(path) as stream:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+        for number in range(20):
+            server.put({**body, "data": {"n": str(number)}})
         assert server.open_watches == 0
-        async with client.stream("/api/v1/nonsense?watch=1") as stream:
-            assert stream.status == 404
-            assert json.loads(await stream.body())["reason"] == "NotFound"
-        await client.close()
-        with pytest.raises(ConnectionLost):
-            await client.request("GET", "/api/v1/pods")
-
-    virtual_time.run(main())
+        received = [line async for batch in stream for line in batch]
+        assert len(received) == 6, "the watch ends after what was buffered"
 
 
-def test_watches_end_after_half_an_hour_or_more() -> None:
-    async def main() -> None:
-        server = ApiServer(seed=1)
-        path = f"/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion={server.revision}"
-        async with server.client().stream(path) as stream:
-            batches = [json.loads(line)["type"] async for batch in stream for line in batch]
-        ended = asyncio.get_running_loop().time()
-        assert 1800 <= ended <= 3600
-        assert set(batches) == {"BOOKMARK"}
-        assert len(batches) == ended // 60 + 1
-        assert server.open_watches == 0
+async def test_memory_transport_without_server_errors() -> None:
+    server = ApiServer()
+    client = server.client()
+    with pytest.raises(ValueError, match="is a watch"):
+        await client.request("GET", "/api/v1/pods?watch=1")
+    assert server.open_watches == 0
+    async with client.stream("/api/v1/nonsense?watch=1") as stream:
+        assert stream.status == 404
+        assert json.loads(await stream.body())["reason"] == "NotFound"
+    await client.close()
+    with pytest.raises(ConnectionLost):
+        await client.request("GET", "/api/v1/pods")
 
-    virtual_time.run(main())
+
+async def test_watches_end_after_half_an_hour_or_more() -> None:
+    server = ApiServer(seed=1)
+    path = f"/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion={server.revision}"
+    async with server.client().stream(path) as stream:
+        batches = [json.loads(line)["type"] async for batch in stream for line in batch]
+    ended = asyncio.get_running_loop().time()
+    assert 1800 <= ended <= 3600
+    assert set(batches) == {"BOOKMARK"}
+    assert len(batches) == ended // 60 + 1
+    assert server.open_watches == 0
 
 
 def test_kubeconfig(tmp_path: Path) -> None:

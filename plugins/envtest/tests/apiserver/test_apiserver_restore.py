@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_envtest import ApiServer, virtual_time
+from kube_envtest import ApiServer
 
 Obj = dict[str, Any]
 
@@ -61,40 +61,37 @@ def test_addresses_of_services_are_those_of_the_snapshot() -> None:
         server.put(service("thief", kept))
 
 
-def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() -> None:
-    async def main() -> None:
-        server, received = ApiServer(), list[str]()
-        put(server, "a")
-        snapshot = server.snapshot()
-        for _ in range(3):
-            put(server, "a", "red")
-            put(server, "a", "blue")
+async def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() -> None:
+    server, received = ApiServer(), list[str]()
+    put(server, "a")
+    snapshot = server.snapshot()
+    for _ in range(3):
+        put(server, "a", "red")
+        put(server, "a", "blue")
 
-        async def follow(revision: int) -> None:
-            path = f"{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={revision}"
-            async with server.client().stream(path) as stream:
-                async for batch in stream:
-                    received.extend(json.loads(line)["object"]["metadata"]["resourceVersion"] for line in batch)
+    async def follow(revision: int) -> None:
+        path = f"{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={revision}"
+        async with server.client().stream(path) as stream:
+            async for batch in stream:
+                received.extend(json.loads(line)["object"]["metadata"]["resourceVersion"] for line in batch)
 
-        future = server.revision
-        cut = asyncio.ensure_future(follow(future))
-        await asyncio.sleep(1)
-        server.restore(snapshot)
-        with pytest.raises(OSError, match="in the middle of the stream"):
-            await cut
-        following = asyncio.ensure_future(follow(future))
-        for color in ("green", "white"):
-            put(server, "a", color)
-            await asyncio.sleep(100)
-        assert received == []
-        while server.revision < future:
-            put(server, "b", str(server.revision))
-        put(server, "a", "black")
-        await asyncio.sleep(1)
-        assert received == [str(future + 1)]
-        following.cancel()
-
-    virtual_time.run(main())
+    future = server.revision
+    cut = asyncio.ensure_future(follow(future))
+    await asyncio.sleep(1)
+    server.restore(snapshot)
+    with pytest.raises(OSError, match="in the middle of the stream"):
+        await cut
+    following = asyncio.ensure_future(follow(future))
+    for color in ("green", "white"):
+        put(server, "a", color)
+        await asyncio.sleep(100)
+    assert received == []
+    while server.revision < future:
+        put(server, "b", str(server.revision))
+    put(server, "a", "black")
+    await asyncio.sleep(1)
+    assert received == [str(future + 1)]
+    following.cancel()
 
 
 def test_restore_is_refused_after_the_definitions_changed() -> None:

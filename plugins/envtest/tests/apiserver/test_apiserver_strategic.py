@@ -33,15 +33,37 @@ def test_containers_are_merged_by_name_and_their_env_too() -> None:
     assert (web["image"], log) == ("a", LOG)
 
 
-def test_lists_without_a_merge_key_are_replaced() -> None:
-    spec = merged(
-        {"tolerations": [{"key": "a"}], "containers": [{"name": "c", "args": ["x"]}]},
-        {
-            "tolerations": [{"key": "b"}],
-            "containers": [{"name": "c", "args": ["y"]}],
-        },
-    )
-    assert spec == {"tolerations": [{"key": "b"}], "containers": [{"name": "c", "args": ["y"]}]}
+@pytest.mark.parametrize(
+    ("spec", "patch", "result"),
+    [
+        pytest.param(
+            {"tolerations": [{"key": "a"}], "containers": [{"name": "c", "args": ["x"]}]},
+            {"tolerations": [{"key": "b"}], "containers": [{"name": "c", "args": ["y"]}]},
+            {"tolerations": [{"key": "b"}], "containers": [{"name": "c", "args": ["y"]}]},
+            id="lists without a merge key are replaced",
+        ),
+        pytest.param(
+            {"containers": [WEB, LOG], "nodeName": "n"},
+            {"nodeName": None, "containers": [{"name": "log", "$patch": "delete"}]},
+            {"containers": [WEB]},
+            id="null removes a field, and the delete directive an item",
+        ),
+        pytest.param(
+            {"containers": [WEB, LOG], "nodeSelector": {"a": "1"}},
+            {"nodeSelector": {"$patch": "replace", "b": "2"}, "containers": [{"$patch": "replace"}, {"name": "only"}]},
+            {"containers": [{"name": "only"}], "nodeSelector": {"b": "2"}},
+            id="the replace directive replaces a map or a list",
+        ),
+        pytest.param(
+            {},
+            {"containers": [{"name": "c", "env": [{"name": "A", "$patch": "delete"}], "x": None}]},
+            {"containers": [{"name": "c", "env": []}]},
+            id="directives in a new element are dropped",
+        ),
+    ],
+)
+def test_a_patch_is_merged_by_its_directives_and_keys(spec: Obj, patch: Obj, result: Obj) -> None:
+    assert merged(spec, patch) == result
 
 
 @pytest.mark.parametrize(
@@ -80,28 +102,6 @@ def test_finalizers_are_joined_and_can_be_taken_out() -> None:
     assert less["metadata"]["finalizers"] == ["b/2"]
 
 
-def test_null_removes_and_the_delete_directive_removes_an_item() -> None:
-    spec = merged(
-        {"containers": [WEB, LOG], "nodeName": "n"},
-        {
-            "nodeName": None,
-            "containers": [{"name": "log", "$patch": "delete"}],
-        },
-    )
-    assert spec == {"containers": [WEB]}
-
-
-def test_the_replace_directive_replaces_a_map_or_a_list() -> None:
-    spec = merged(
-        {"containers": [WEB, LOG], "nodeSelector": {"a": "1"}},
-        {
-            "nodeSelector": {"$patch": "replace", "b": "2"},
-            "containers": [{"$patch": "replace"}, {"name": "only"}],
-        },
-    )
-    assert spec == {"containers": [{"name": "only"}], "nodeSelector": {"b": "2"}}
-
-
 def test_retain_keys_drops_the_other_keys() -> None:
     volume = {"name": "v", "configMap": {"name": "x"}}
     patch = {"volumes": [{"name": "v", "$retainKeys": ["name", "emptyDir"], "emptyDir": {}}]}
@@ -115,11 +115,6 @@ def test_set_element_order_keeps_elements_that_only_the_server_has() -> None:
     names = [one["name"] for one in merged({"containers": three}, patch)["containers"]]
     assert names.index("b") < names.index("a")
     assert sorted(names) == ["a", "b", "server"]
-
-
-def test_directives_in_a_new_element_are_dropped() -> None:
-    spec = merged({}, {"containers": [{"name": "c", "env": [{"name": "A", "$patch": "delete"}], "x": None}]})
-    assert spec == {"containers": [{"name": "c", "env": []}]}
 
 
 @pytest.mark.parametrize(

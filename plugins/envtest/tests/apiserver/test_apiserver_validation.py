@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from validated_objects import made, pod
 
-from kube_envtest.apiserver import defaults
 from kube_envtest.apiserver.validation import validate_create
 
 Obj = dict[str, Any]
@@ -14,17 +14,6 @@ SUBDOMAIN = (
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-
-
-def made(kind: str, name: str = "x", **fields: Any) -> Obj:
-    metadata = {"name": name, "namespace": "n", "uid": "u", **fields.pop("metadata", {})}
-    return defaults.default(kind, {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields})
-
-
-def pod(*containers: Obj, metadata: Obj | None = None, **spec: Any) -> Obj:
-    default = {"name": "c", "image": "i"}
-    body = {"containers": [{**default, **one} for one in containers] or [default], **spec}
-    return made("Pod", metadata=metadata or {}, spec=body)
 
 
 def problems(kind: str, obj: Obj) -> list[str]:

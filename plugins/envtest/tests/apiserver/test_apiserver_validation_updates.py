@@ -3,22 +3,11 @@
 from typing import Any
 
 import pytest
+from validated_objects import made, pod
 
-from kube_envtest.apiserver import defaults
 from kube_envtest.apiserver.validation import validate_create, validate_status_update, validate_update
 
 Obj = dict[str, Any]
-
-
-def made(kind: str, name: str = "x", **fields: Any) -> Obj:
-    metadata = {"name": name, "namespace": "n", "uid": "u", **fields.pop("metadata", {})}
-    return defaults.default(kind, {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields})
-
-
-def pod(*containers: Obj, metadata: Obj | None = None, **spec: Any) -> Obj:
-    default = {"name": "c", "image": "i"}
-    body = {"containers": [{**default, **one} for one in containers] or [default], **spec}
-    return made("Pod", metadata=metadata or {}, spec=body)
 
 
 def refused(kind: str, old: Obj, new: Obj) -> list[str]:

@@ -262,3 +262,12 @@ def kubectl_command() -> tuple[str, ...]:
     if not command:
         pytest.skip("no kubectl with these programs")
     return command
+
+
+def maps(ns: str, name: str = "") -> str:
+    """Return the path of the ConfigMaps of a namespace, or of one of them."""
+    return f"/api/v1/namespaces/{ns}/configmaps" + (f"/{name}" if name else "")
+
+
+def config_map(name: str, **data: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}

@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from contract_client import Api
+from contract_client import Api, maps
 
 Obj = dict[str, Any]
-
-
-def maps(ns: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{ns}/configmaps" + (f"/{name}" if name else "")
 
 
 def make(api: Api, ns: str, name: str = "a", **metadata: Any) -> Obj:

@@ -2,17 +2,9 @@
 
 from typing import Any
 
-from contract_client import Api
+from contract_client import Api, config_map, maps
 
 Obj = dict[str, Any]
-
-
-def config_map(name: str, **data: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def maps(ns: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{ns}/configmaps" + (f"/{name}" if name else "")
 
 
 def status_of(code: int, reason: str, message: str, details: Obj | None) -> Obj:

@@ -1,38 +1,12 @@
 """TLSRoutes, with ReferenceGrants for backends in other namespaces."""
 
 from hypothesis import strategies as st
-from scenes_of_routes import BACKENDS, GATEWAYS, HOSTS, report, scenes
-from vsyncer_gateway_api.gateways import GatewaySyncer
+from scenes_of_routes import BACKENDS, sample
 from vsyncer_gateway_api.kinds import TLS_ROUTES
 from vsyncer_gateway_api.routes import TLSRouteSyncer
 
 from syncer.testing import strategies
-from syncer.testing.objects import build
-from syncer.testing.samples import Sample
 
 RULES = strategies.some({"backendRefs": st.lists(BACKENDS, max_size=2), "name": "all"})
 
-SAMPLE = Sample(
-    syncer=TLSRouteSyncer,
-    objects=scenes(TLS_ROUTES, RULES),
-    make=lambda name: build(
-        TLS_ROUTES,
-        name,
-        spec={
-            "parentRefs": [{"name": "web", "namespace": "gateways"}],
-            "hostnames": ["shop.example.org"],
-            "rules": [{"backendRefs": [{"name": "web", "port": 80}]}],
-        },
-    ),
-    change={"spec": {"hostnames": ["other.example.org"]}},
-    tamper={"spec": {"hostnames": ["theirs.example.org"]}},
-    reports=(report("Unknown"), report("True")),
-    config={
-        "sync": {
-            "toHost": {"tlsRoutes": {"allowedHosts": HOSTS}},
-            "fromHost": {"gateways": GATEWAYS},
-        }
-    },
-    together=(GatewaySyncer,),
-    dropped=("spec",),  # a route with an unknown field in it is refused
-)
+SAMPLE = sample(TLSRouteSyncer, "tlsRoutes", TLS_ROUTES, RULES)

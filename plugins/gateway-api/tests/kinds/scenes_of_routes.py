@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
+from vsyncer_gateway_api.gateways import GatewaySyncer
 from vsyncer_gateway_api.kinds import GROUP, REFERENCE_GRANTS
 
-from syncer.api import Obj, Resource, key_of
+from syncer.api import Obj, Resource, Syncer, key_of
 from syncer.testing import strategies
 from syncer.testing.laws import Scene
 from syncer.testing.objects import build
+from syncer.testing.samples import Sample
 
 GATEWAYS: Mapping[str, Any] = {"mappings": {"infra/shared": "gateways/web", "edge/*": "edge"}}
 HOSTS = ["*.example.org"]
@@ -33,6 +35,17 @@ BACKENDS = strategies.some(
         "port": 80,
     }
 )
+#: Rules with backends, and requests that are copied to another one.
+MIRRORED = {
+    "backendRefs": st.lists(BACKENDS, max_size=2),
+    "filters": st.lists(
+        st.builds(
+            lambda backend: {"type": "RequestMirror", "requestMirror": {"backendRef": backend}},
+            BACKENDS,
+        ),
+        max_size=1,
+    ),
+}
 STATUS: Obj = {
     "parents": [
         {
@@ -77,3 +90,40 @@ def report(status: str) -> Obj:
     """Return a merge patch: the host reports on the only parent of a route."""
     conditions = [{"type": "Accepted", "status": status}]
     return {"status": {"parents": [{**STATUS["parents"][0], "conditions": conditions}]}}
+
+
+def sample(
+    syncer: type[Syncer], section: str, resource: Resource, rules: st.SearchStrategy[Any]
+) -> Sample:
+    """Return the sample of a kind of routes.
+
+    Args:
+        syncer: The syncer of the kind.
+        section: The name of its options in ``sync.toHost``.
+        resource: The kind.
+        rules: The rules of a route.
+    """
+    return Sample(
+        syncer=syncer,
+        objects=scenes(resource, rules),
+        make=lambda name: build(
+            resource,
+            name,
+            spec={
+                "parentRefs": [{"name": "web", "namespace": "gateways"}],
+                "hostnames": ["shop.example.org"],
+                "rules": [{"backendRefs": [{"name": "web", "port": 80}]}],
+            },
+        ),
+        change={"spec": {"hostnames": ["other.example.org"]}},
+        tamper={"spec": {"hostnames": ["theirs.example.org"]}},
+        reports=(report("Unknown"), report("True")),
+        config={
+            "sync": {
+                "toHost": {section: {"allowedHosts": HOSTS}},
+                "fromHost": {"gateways": GATEWAYS},
+            }
+        },
+        together=(GatewaySyncer,),
+        dropped=("spec",),  # a route with an unknown field in it is refused
+    )

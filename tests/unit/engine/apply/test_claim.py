@@ -7,6 +7,8 @@ import pytest
 from syncer.api import Refused
 from syncer.engine.apply.preconditions import Claim
 
+pytestmark = pytest.mark.real_time
+
 
 class Server:
     """The virtual API server, as far as the identity goes."""
@@ -39,36 +41,27 @@ async def deletions(claim: Claim, number: int = 20) -> list[BaseException | None
     return await asyncio.gather(*(claim.confirm() for _ in range(number)), return_exceptions=True)
 
 
-def test_deletions_at_the_same_time_share_one_confirmation(claim: Claim, server: Server) -> None:
-    async def scenario() -> None:
-        assert not claim.is_confirmed
-        assert await deletions(claim) == [None] * 20
-        assert (server.asked, claim.is_confirmed) == (1, True)
-        claim.lists += 1
-        assert not claim.is_confirmed
-        await deletions(claim)
-        assert server.asked == 2
-
-    asyncio.run(scenario())
+async def test_deletions_at_the_same_time_share_one_confirmation(claim: Claim, server: Server) -> None:
+    assert not claim.is_confirmed
+    assert await deletions(claim) == [None] * 20
+    assert (server.asked, claim.is_confirmed) == (1, True)
+    claim.lists += 1
+    assert not claim.is_confirmed
+    await deletions(claim)
+    assert server.asked == 2
 
 
-def test_list_that_ends_meanwhile_needs_another_confirmation(claim: Claim, server: Server) -> None:
-    async def scenario() -> None:
-        first = asyncio.create_task(claim.confirm())
-        await asyncio.sleep(0)
-        claim.lists += 1
-        await first
-        assert not claim.is_confirmed
-        await claim.confirm()
-        assert (server.asked, claim.is_confirmed) == (2, True)
-
-    asyncio.run(scenario())
+async def test_list_that_ends_meanwhile_needs_another_confirmation(claim: Claim, server: Server) -> None:
+    first = asyncio.create_task(claim.confirm())
+    await asyncio.sleep(0)
+    claim.lists += 1
+    await first
+    assert not claim.is_confirmed
+    await claim.confirm()
+    assert (server.asked, claim.is_confirmed) == (2, True)
 
 
-def test_no_deletion_goes_on_without_the_identity(claim: Claim, server: Server) -> None:
-    async def scenario() -> None:
-        server.has_it = False
-        assert all(isinstance(each, Refused) for each in await deletions(claim, 3))
-        assert not claim.is_confirmed
-
-    asyncio.run(scenario())
+async def test_no_deletion_goes_on_without_the_identity(claim: Claim, server: Server) -> None:
+    server.has_it = False
+    assert all(isinstance(each, Refused) for each in await deletions(claim, 3))
+    assert not claim.is_confirmed

@@ -1,13 +1,11 @@
 """The live host is asked about an object only where copies may be: nothing elsewhere is read for a tenant."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from applier_bench import Bench, play
+from applier_bench import Bench
 
-from kube_envtest import virtual_time
 from syncer.api import (
     Config,
     Conflict,
@@ -75,92 +73,77 @@ def is_left(bench: Bench, name: str) -> bool:
     return bench.virtual.get("configmaps", f"{name}/x") is not None
 
 
-def beside(scenario: Callable[[Bench], Any], syncer: Syncer | None = None) -> None:
-    """Let a scenario happen beside host namespaces of all kinds."""
-
-    async def whole(bench: Bench) -> None:
-        for obj in (home(), *map(namespace, ("given", "theirs"))):
-            bench.host.put(obj)
-        await scenario(bench)
-
-    play(whole, SETTINGS, syncer)
+def beside(syncer: Syncer | None = None) -> Bench:
+    """Return a bench beside host namespaces of all kinds."""
+    bench = Bench(SETTINGS, syncer)
+    for obj in (home(), *map(namespace, ("given", "theirs"))):
+        bench.host.put(obj)
+    return bench
 
 
 @pytest.mark.parametrize("name", HOMES)
-def test_missing_copy_is_looked_for_where_copies_are(name: str) -> None:
-    async def scenario(bench: Bench) -> None:
-        await bench.apply(wanted(bench, name))
-        assert asked(bench, name) == ["get"]
-        assert not is_left(bench, name)
-        decision = wanted(bench, name)
-        metadata = {"labels": {SETTINGS.marks.cluster: SETTINGS.identity}}
-        bench.host.put(configmap("x", namespace=name, metadata=metadata))
-        with pytest.raises(Conflict):
-            await bench.apply(decision)
-        assert is_left(bench, name)
-
-    beside(scenario)
+async def test_missing_copy_is_looked_for_where_copies_are(name: str) -> None:
+    bench = beside()
+    await bench.apply(wanted(bench, name))
+    assert asked(bench, name) == ["get"]
+    assert not is_left(bench, name)
+    decision = wanted(bench, name)
+    metadata = {"labels": {SETTINGS.marks.cluster: SETTINGS.identity}}
+    bench.host.put(configmap("x", namespace=name, metadata=metadata))
+    with pytest.raises(Conflict):
+        await bench.apply(decision)
+    assert is_left(bench, name)
 
 
 @pytest.mark.parametrize(
     ("name", "is_known"), [("default", True), ("kube-system", True), ("theirs", False), ("nowhere", False)]
 )
-def test_missing_copy_is_looked_for_nowhere_else(name: str, is_known: bool) -> None:
-    async def scenario(bench: Bench) -> None:
-        await bench.apply(wanted(bench, name))
-        namespaces = [] if is_known else [f"/api/v1/namespaces/{name}"]
-        assert [each.path for each in bench.host.requests] == namespaces
-        assert not is_left(bench, name)
-
-    beside(scenario)
+async def test_missing_copy_is_looked_for_nowhere_else(name: str, is_known: bool) -> None:
+    bench = beside()
+    await bench.apply(wanted(bench, name))
+    namespaces = [] if is_known else [f"/api/v1/namespaces/{name}"]
+    assert [each.path for each in bench.host.requests] == namespaces
+    assert not is_left(bench, name)
 
 
-def test_object_that_was_seen_is_looked_for_wherever_it_is() -> None:
-    async def scenario(bench: Bench) -> None:
-        with pytest.raises(Conflict):
-            await bench.apply(wanted(bench, "theirs", uid="u-1"))
-        assert asked(bench, "theirs") == ["get"]
-
-    beside(scenario)
+async def test_object_that_was_seen_is_looked_for_wherever_it_is() -> None:
+    bench = beside()
+    with pytest.raises(Conflict):
+        await bench.apply(wanted(bench, "theirs", uid="u-1"))
+    assert asked(bench, "theirs") == ["get"]
 
 
-def test_object_without_a_namespace_is_looked_for() -> None:
-    async def scenario(bench: Bench) -> None:
-        decision = wanted(bench, "ours")
-        [write] = decision.writes
-        there = Precondition(ObjectRef(Side.HOST, NAMESPACES, Key("", "nowhere")))
-        await bench.apply(replace(decision, writes=(replace(write, precondition=there),)))
-        assert [each.path for each in bench.host.requests] == ["/api/v1/namespaces/nowhere"]
-        assert not is_left(bench, "ours")
-
-    beside(scenario)
+async def test_object_without_a_namespace_is_looked_for() -> None:
+    bench = beside()
+    decision = wanted(bench, "ours")
+    [write] = decision.writes
+    there = Precondition(ObjectRef(Side.HOST, NAMESPACES, Key("", "nowhere")))
+    await bench.apply(replace(decision, writes=(replace(write, precondition=there),)))
+    assert [each.path for each in bench.host.requests] == ["/api/v1/namespaces/nowhere"]
+    assert not is_left(bench, "ours")
 
 
 @pytest.mark.parametrize("name", ["default", "theirs", "nowhere"])
-def test_object_is_not_deleted_for_a_copy_in_a_namespace_that_is_no_longer_ours(name: str) -> None:
-    async def scenario(bench: Bench) -> None:
-        with pytest.raises(Refused, match="is gone, or not this virtual cluster's: nothing is deleted") as refused:
-            await bench.apply(wanted(bench, name, since=SINCE))
-        assert refused.value.reason == "HostNamespaceGone"
-        assert asked(bench, name) == []
-        assert is_left(bench, name)
-
-    beside(scenario)
+async def test_object_is_not_deleted_for_a_copy_in_a_namespace_that_is_no_longer_ours(name: str) -> None:
+    bench = beside()
+    with pytest.raises(Refused, match="is gone, or not this virtual cluster's: nothing is deleted") as refused:
+        await bench.apply(wanted(bench, name, since=SINCE))
+    assert refused.value.reason == "HostNamespaceGone"
+    assert asked(bench, name) == []
+    assert is_left(bench, name)
 
 
-def test_known_namespace_of_ours_is_not_asked_for() -> None:
-    async def scenario(bench: Bench) -> None:
-        stored = bench.host.get("namespaces", "ours")
-        assert stored
-        bench.see(Side.HOST, NAMESPACES, stored)
-        await bench.apply(wanted(bench, "ours"))
-        assert [each.path for each in bench.host.requests if each.path.endswith("/namespaces/ours")] == []
-        lost = merged(stored, {"metadata": {"annotations": None, "resourceVersion": "9"}})
-        bench.see(Side.HOST, NAMESPACES, lost)
-        await bench.apply(wanted(bench, "ours"))
-        assert [each.path for each in bench.host.requests if each.path.endswith("/namespaces/ours")] != []
-
-    beside(scenario)
+async def test_known_namespace_of_ours_is_not_asked_for() -> None:
+    bench = beside()
+    stored = bench.host.get("namespaces", "ours")
+    assert stored
+    bench.see(Side.HOST, NAMESPACES, stored)
+    await bench.apply(wanted(bench, "ours"))
+    assert [each.path for each in bench.host.requests if each.path.endswith("/namespaces/ours")] == []
+    lost = merged(stored, {"metadata": {"annotations": None, "resourceVersion": "9"}})
+    bench.see(Side.HOST, NAMESPACES, lost)
+    await bench.apply(wanted(bench, "ours"))
+    assert [each.path for each in bench.host.requests if each.path.endswith("/namespaces/ours")] != []
 
 
 class FromNamespaces(Syncer, SyncFromHost):
@@ -195,37 +178,31 @@ class FromNamespacesOrFake(FromNamespaces, FakeSyncUp):
 
 
 @pytest.mark.parametrize("kind", [FromNamespaces, FromNamespacesOrFake])
-def test_namespace_that_a_syncer_reads_by_itself_is_read(kind: type[FromNamespaces]) -> None:
-    async def of_copies(bench: Bench) -> None:
-        await bench.apply(wanted(bench, "default"))
-        assert asked(bench, "default") == []
-        with pytest.raises(Refused, match="names the ConfigMap default/x, and nothing of its namespace is synced"):
-            await named(bench)
-        assert asked(bench, "default") == []
-
-    async def of_its_own(bench: Bench) -> None:
-        await bench.apply(wanted(bench, "default"))
-        assert asked(bench, "default") == ["get"]
-        await named(bench)
-        assert asked(bench, "default") == ["get", "get"]
-
+async def test_namespace_that_a_syncer_reads_by_itself_is_read(kind: type[FromNamespaces]) -> None:
     async def named(bench: Bench) -> None:
         host_key = Key("default", "x")
         vacant = Vacant(CONFIG_MAPS, host_key, host_key, about=[*bench.pair.controllers.values()])
         calls = [Call(Operation.CREATE, {"spec": {"name": "x"}})]
         await must_be_vacant(bench.pair.host, [vacant], calls, homes=bench.pair.policies.homes)
 
-    beside(of_copies, kind())
-    beside(of_its_own, kind("default"))
+    of_copies = beside(kind())
+    await of_copies.apply(wanted(of_copies, "default"))
+    assert asked(of_copies, "default") == []
+    with pytest.raises(Refused, match="names the ConfigMap default/x, and nothing of its namespace is synced"):
+        await named(of_copies)
+    assert asked(of_copies, "default") == []
+
+    of_its_own = beside(kind("default"))
+    await of_its_own.apply(wanted(of_its_own, "default"))
+    assert asked(of_its_own, "default") == ["get"]
+    await named(of_its_own)
+    assert asked(of_its_own, "default") == ["get", "get"]
 
 
 @pytest.mark.reason("HostKindGone")
-def test_object_is_not_deleted_for_a_copy_of_a_kind_that_is_gone() -> None:
-    async def scenario() -> None:
-        host = SideClient("host", Side.HOST, ApiServer(seed="host").transport())
-        widgets = Resource("example.org/v1", "Widget", "widgets")
-        with pytest.raises(Refused, match=r"the kind widgets.example.org is gone on the host") as refused:
-            await must_be_served(host, widgets, "vc-ns", since=SINCE, mark="vsyncer.dev/copied")
-        assert refused.value.reason == "HostKindGone"
-
-    virtual_time.run(scenario())
+async def test_object_is_not_deleted_for_a_copy_of_a_kind_that_is_gone() -> None:
+    host = SideClient("host", Side.HOST, ApiServer(seed="host").transport())
+    widgets = Resource("example.org/v1", "Widget", "widgets")
+    with pytest.raises(Refused, match=r"the kind widgets.example.org is gone on the host") as refused:
+        await must_be_served(host, widgets, "vc-ns", since=SINCE, mark="vsyncer.dev/copied")
+    assert refused.value.reason == "HostKindGone"

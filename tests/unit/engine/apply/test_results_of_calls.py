@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from applier_bench import Bench, copy, ours, play
+from applier_bench import Bench, copy, ours
 
 from syncer.api import Decision, Refused, apply, delete
 from syncer.engine.reconcile.calls import Call
@@ -38,46 +38,38 @@ class Learning:
         await pair.applier.apply(replace(plan, results=results), self.bench)
 
 
-def test_each_call_is_learned_from_and_the_write_once() -> None:
-    async def scenario(bench: Bench) -> None:
-        learning = Learning(bench)
-        status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
-        wanted = ours(service("web", namespace="vc-ns", spec={"type": "LoadBalancer"}), status=status)
-        await learning.apply(apply(host=wanted, resource=SERVICES))
-        assert learning.sent == [("create", (True, True)), ("patch_status", (True, True))]
-        assert learning.order == ["first", "second", "first", "second", "settled"]
-
-    play(scenario)
+async def test_each_call_is_learned_from_and_the_write_once() -> None:
+    bench = Bench()
+    learning = Learning(bench)
+    status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+    wanted = ours(service("web", namespace="vc-ns", spec={"type": "LoadBalancer"}), status=status)
+    await learning.apply(apply(host=wanted, resource=SERVICES))
+    assert learning.sent == [("create", (True, True)), ("patch_status", (True, True))]
+    assert learning.order == ["first", "second", "first", "second", "settled"]
 
 
-def test_deletion_is_learned_from_without_an_object() -> None:
-    async def scenario(bench: Bench) -> None:
-        learning = Learning(bench)
+async def test_deletion_is_learned_from_without_an_object() -> None:
+    bench = Bench()
+    learning = Learning(bench)
+    await learning.apply(apply(host=copy()))
+    await learning.apply(delete(host=bench.host.get("configmaps", "vc-ns/x") or {}, reason="x"))
+    assert learning.sent == [("create", (True, True)), ("delete", (False, True))]
+
+
+async def test_call_that_failed_is_learned_from_and_its_write_is_not() -> None:
+    bench = Bench()
+    learning = Learning(bench)
+    bench.host.put(configmap("x", namespace="vc-ns"))
+    with pytest.raises(Refused):
         await learning.apply(apply(host=copy()))
-        await learning.apply(delete(host=bench.host.get("configmaps", "vc-ns/x") or {}, reason="x"))
-        assert learning.sent == [("create", (True, True)), ("delete", (False, True))]
-
-    play(scenario)
+    assert learning.sent == [("create", None)]
+    assert learning.order == ["first", "second"]
 
 
-def test_call_that_failed_is_learned_from_and_its_write_is_not() -> None:
-    async def scenario(bench: Bench) -> None:
-        learning = Learning(bench)
-        bench.host.put(configmap("x", namespace="vc-ns"))
-        with pytest.raises(Refused):
-            await learning.apply(apply(host=copy()))
-        assert learning.sent == [("create", None)]
-        assert learning.order == ["first", "second"]
-
-    play(scenario)
-
-
-def test_write_without_calls_is_settled() -> None:
-    async def scenario(bench: Bench) -> None:
-        learning = Learning(bench)
-        await learning.apply(apply(host=copy()))
-        learning.order.clear()
-        await learning.apply(apply(host=copy()))
-        assert learning.order == ["settled"]
-
-    play(scenario)
+async def test_write_without_calls_is_settled() -> None:
+    bench = Bench()
+    learning = Learning(bench)
+    await learning.apply(apply(host=copy()))
+    learning.order.clear()
+    await learning.apply(apply(host=copy()))
+    assert learning.order == ["settled"]

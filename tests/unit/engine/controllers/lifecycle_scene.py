@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from typing import Any
 
 from engine_fakes import SETTINGS, WIDGETS, Widgets
 
-from kube_envtest import Rule, virtual_time
+from kube_envtest import Rule
 from syncer.api import (
     Config,
     Initialize,
@@ -51,8 +51,6 @@ GADGETS = Resource("example.org/v1", "Gadget", "gadgets")
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 #: Seconds in which a reflector has listed, or has found out that it can't.
 SOON = 5.0
-#: Virtual seconds that a test may take.
-LONGEST = 3600.0
 
 
 class Gadgets(Mirror[Config]):
@@ -349,19 +347,6 @@ class Bench:
         """Forget the requests of both servers."""
         for server in self.servers.values():
             server.requests.clear()
-
-
-def play(
-    scenario: Callable[[Bench], Coroutine[Any, Any, None]],
-    *syncers: Syncer,
-    entries: Sequence[LateSyncers] = (),
-    enabled: Sequence[str] = (),
-) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(LONGEST):
-            await scenario(Bench(*syncers, entries=entries, enabled=enabled))
-
-    virtual_time.run(main())
 
 
 def not_served(*resources: tuple[Side, Resource]) -> str:

@@ -24,7 +24,6 @@ from lifecycle_scene import (
     WidgetsWithGadgets,
     custom,
     not_served,
-    play,
 )
 
 from syncer.api import (
@@ -57,37 +56,31 @@ from syncer.testing.objects import crd, crd_version
         pytest.param(WidgetsThatWatchGadgets(), [VW, HW], not_served(VG), id="watched source is lacking"),
     ],
 )
-def test_syncer_is_able_when_both_sides_serve_its_resources(
+async def test_syncer_is_able_when_both_sides_serve_its_resources(
     syncer: Syncer, served: Sequence[tuple[Side, Resource]], waits: str
 ) -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.define(*served)
-        await bench.discover()
-        assert bench.able() == ([] if waits else [syncer.name])
-        assert bench.waiting() == ({syncer.name: waits} if waits else {})
-
-    play(scenario, syncer, enabled=["gadgets"])
+    bench = Bench(syncer, enabled=["gadgets"])
+    bench.define(*served)
+    await bench.discover()
+    assert bench.able() == ([] if waits else [syncer.name])
+    assert bench.waiting() == ({syncer.name: waits} if waits else {})
 
 
-def test_watch_for_a_disabled_syncer_does_not_count() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.define(VW, HW)
-        await bench.discover()
-        assert (bench.able(), bench.waiting()) == (["widgets"], {})
-
-    play(scenario, WidgetsThatWatchGadgets())
+async def test_watch_for_a_disabled_syncer_does_not_count() -> None:
+    bench = Bench(WidgetsThatWatchGadgets())
+    bench.define(VW, HW)
+    await bench.discover()
+    assert (bench.able(), bench.waiting()) == (["widgets"], {})
 
 
-def test_reason_of_a_syncer_is_forgotten_when_it_is_able() -> None:
-    async def scenario(bench: Bench) -> None:
-        await bench.discover()
-        assert bench.able() == ["configmaps"]
-        assert list(bench.waiting()) == ["widgets"]
-        bench.define(VW, HW)
-        await bench.discover()
-        assert (bench.able(), bench.waiting()) == (["configmaps", "widgets"], {})
-
-    play(scenario, Widgets(), AllConfigMaps())
+async def test_reason_of_a_syncer_is_forgotten_when_it_is_able() -> None:
+    bench = Bench(Widgets(), AllConfigMaps())
+    await bench.discover()
+    assert bench.able() == ["configmaps"]
+    assert list(bench.waiting()) == ["widgets"]
+    bench.define(VW, HW)
+    await bench.discover()
+    assert (bench.able(), bench.waiting()) == (["configmaps", "widgets"], {})
 
 
 @pytest.mark.parametrize(
@@ -100,14 +93,14 @@ def test_reason_of_a_syncer_is_forgotten_when_it_is_able() -> None:
         pytest.param(["configmaps", "other"], set(), id="others"),
     ],
 )
-def test_roster_knows_possible_references_of_waiting_syncers(waiting: list[str], resources: set[Resource]) -> None:
+async def test_roster_knows_possible_references_of_waiting_syncers(
+    waiting: list[str], resources: set[Resource]
+) -> None:
     class Homes(Gadgets, Refers):
         refers_to = (NAMESPACES,)
 
-    async def scenario(bench: Bench) -> None:
-        assert bench.roster.referred_to(waiting) == resources
-
-    play(scenario, Claims(), AllConfigMaps(), entries=[Late("waits", presumed=[Homes()])])
+    bench = Bench(Claims(), AllConfigMaps(), entries=[Late("waits", presumed=[Homes()])])
+    assert bench.roster.referred_to(waiting) == resources
 
 
 # -- entries -------------------------------------------------------------------------------------------------------
@@ -131,17 +124,14 @@ def test_roster_knows_possible_references_of_waiting_syncers(waiting: list[str],
         pytest.param(VIRTUAL, "nonsense", None, id="nothing like it"),
     ],
 )
-def test_entry_finds_resources_by_name(side: Side, name: str, found: Resource | None) -> None:
+async def test_entry_finds_resources_by_name(side: Side, name: str, found: Resource | None) -> None:
     entry = Late("waits", asks=[(side, name)])
-
-    async def scenario(bench: Bench) -> None:
-        versions = [crd_version("v1", storage=True), crd_version("v1beta1")]
-        bench.servers[HOST].put(crd(str(WIDGETS), versions, spec={"names": {"shortNames": ["gadgets"]}}))
-        await bench.discover()
-        bench.roster.able()
-        assert entry.found == [found]
-
-    play(scenario, entries=[entry])
+    bench = Bench(entries=[entry])
+    versions = [crd_version("v1", storage=True), crd_version("v1beta1")]
+    bench.servers[HOST].put(crd(str(WIDGETS), versions, spec={"names": {"shortNames": ["gadgets"]}}))
+    await bench.discover()
+    bench.roster.able()
+    assert entry.found == [found]
 
 
 @pytest.mark.parametrize(
@@ -160,30 +150,25 @@ def test_entry_finds_resources_by_name(side: Side, name: str, found: Resource | 
         pytest.param({"scope": "Cluster"}, ["v1"], ["v1"], "", "scope is Cluster, but", id="another scope"),
     ],
 )
-def test_custom_entry_becomes_a_syncer_or_says_why_not(
+async def test_custom_entry_becomes_a_syncer_or_says_why_not(
     options: Mapping[str, Any], virtual: list[str], host: list[str], version: str, waits: str
 ) -> None:
-    async def scenario(bench: Bench) -> None:
-        for side, versions in ((VIRTUAL, virtual), (HOST, host)):
-            if versions:
-                made = [crd_version(one, storage=one == versions[0]) for one in versions]
-                bench.servers[side].put(crd(NAME, made))
-        await bench.discover()
-        able = bench.roster.able()
-        assert [syncer.resource.version for syncer, _ in able.values()] == ([version] if version else [])
-        assert list(bench.waiting()) == ([NAME] if waits else [])
-        assert waits in bench.waiting().get(NAME, "")
-
-    play(scenario, entries=[custom(**options)])
+    bench = Bench(entries=[custom(**options)])
+    for side, versions in ((VIRTUAL, virtual), (HOST, host)):
+        if versions:
+            made = [crd_version(one, storage=one == versions[0]) for one in versions]
+            bench.servers[side].put(crd(NAME, made))
+    await bench.discover()
+    able = bench.roster.able()
+    assert [syncer.resource.version for syncer, _ in able.values()] == ([version] if version else [])
+    assert list(bench.waiting()) == ([NAME] if waits else [])
+    assert waits in bench.waiting().get(NAME, "")
 
 
-def test_syncers_of_an_entry_have_its_options_and_wait_each_for_itself() -> None:
+async def test_syncers_of_an_entry_have_its_options_and_wait_each_for_itself() -> None:
     entry = Late([Widgets(), Gadgets()])
-
-    async def scenario(bench: Bench) -> None:
-        bench.define(VW, HW)
-        await bench.look()
-        assert {name: each.config for name, each in bench.pair.controllers.items()} == {"widgets": entry.config}
-        assert bench.waiting() == {"gadgets": not_served(HG, VG)}
-
-    play(scenario, entries=[entry])
+    bench = Bench(entries=[entry])
+    bench.define(VW, HW)
+    await bench.look()
+    assert {name: each.config for name, each in bench.pair.controllers.items()} == {"widgets": entry.config}
+    assert bench.waiting() == {"gadgets": not_served(HG, VG)}

@@ -1,15 +1,15 @@
 """Requests that wait for a quota or a right are woken when it is available, in order and not before."""
 
 import asyncio
+import contextlib
 import gc
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from kube_envtest import virtual_time
 from syncer.api import (
     Forbidden,
     Key,
@@ -120,13 +120,12 @@ def quota(name: str = "q", *, hard: Mapping[str, str], used: Mapping[str, str]) 
     return {"metadata": {"name": name}, "status": {"hard": dict(hard), "used": dict(used)}}
 
 
-def play(scenario: Any) -> None:
-    async def main() -> None:
-        scene = Scene()
-        await scenario(scene)
-        assert not scene.task.done()
-
-    virtual_time.run(main())
+@contextlib.asynccontextmanager
+async def waking() -> AsyncIterator[Scene]:
+    """Yield a running waking, which no fault may end."""
+    scene = Scene()
+    yield scene
+    assert not scene.task.done()
 
 
 @pytest.mark.parametrize(
@@ -140,41 +139,35 @@ def play(scenario: Any) -> None:
         ({}, {}, ["a", "b", "c"]),
     ],
 )
-def test_requests_that_fit_a_quota_are_woken_in_order(
+async def test_requests_that_fit_a_quota_are_woken_in_order(
     hard: Mapping[str, str], used: Mapping[str, str], woken: list[str]
 ) -> None:
-    async def scenario(scene: Scene) -> None:
+    async with waking() as scene:
         for request in (A, B, C):
             scene.park(request, no_room(cpu="500m", memory="100Mi"))
         scene.server.quotas = [quota(hard=hard, used=used)]
         assert await scene.woken() == woken
         assert scene.server.asked == ["home"]
 
-    play(scenario)
 
-
-def test_request_is_woken_when_its_quota_is_gone_but_not_for_another() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_request_is_woken_when_its_quota_is_gone_but_not_for_another() -> None:
+    async with waking() as scene:
         scene.park(A, no_room("gone", pods="1"))
         scene.park(B, no_room("q", pods="1"))
         scene.server.quotas = [quota(hard={"pods": "1"}, used={"pods": "1"})]
         assert await scene.woken() == ["a"]
 
-    play(scenario)
 
-
-def test_refusal_without_named_needs_waits_for_the_slow_timer() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_refusal_without_named_needs_waits_for_the_slow_timer() -> None:
+    async with waking() as scene:
         scene.park(A, no_room("q"))
         scene.server.quotas = [quota(hard={"pods": "9"}, used={"pods": "1"})]
         assert await scene.woken(60) == []
         assert list(scene.queue.delayed()) == [A]
 
-    play(scenario)
 
-
-def test_right_is_polled_by_one_request() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_right_is_polled_by_one_request() -> None:
+    async with waking() as scene:
         error = Forbidden("no", right=RIGHT, side=Side.HOST)
         for request in (A, B):
             scene.park(request, error)
@@ -188,11 +181,9 @@ def test_right_is_polled_by_one_request() -> None:
         assert len(scene.server.asked) == asked
         assert not scene.wakeups._wanted.is_set()
 
-    play(scenario)
 
-
-def test_quota_is_polled_again_after_a_failure_but_not_without_the_right() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_quota_is_polled_again_after_a_failure_but_not_without_the_right() -> None:
+    async with waking() as scene:
         scene.server.error = Unreachable("no answer")
         scene.park(A, no_room(pods="1"))
         await scene.woken(3 * LOOK_SECONDS + 0.1)
@@ -202,22 +193,19 @@ def test_quota_is_polled_again_after_a_failure_but_not_without_the_right() -> No
         assert len(scene.server.asked) == 4
         assert scene.wakeups.reasons(A) == [], "it is the slow timer that wakes it"
 
-    play(scenario)
 
-
-def test_server_that_answers_nonsense_ends_nothing() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_server_that_answers_nonsense_ends_nothing() -> None:
+    async with waking() as scene:
         scene.park(A, no_room(pods="1"))
         scene.server.quotas = [{"metadata": {}}]
         await scene.woken()
         scene.server.quotas = []
         assert await scene.woken() == ["a"]
 
-    play(scenario)
 
+async def test_parked_request_keeps_nothing_of_the_attempt_that_failed() -> None:
+    async with waking() as scene:
 
-def test_parked_request_keeps_nothing_of_the_attempt_that_failed() -> None:
-    async def scenario(scene: Scene) -> None:
         def attempt() -> "weakref.ref[Server]":
             plan = Server()
             try:
@@ -231,11 +219,9 @@ def test_parked_request_keeps_nothing_of_the_attempt_that_failed() -> None:
         assert plan() is None
         assert await scene.woken() == ["a"]
 
-    play(scenario)
 
-
-def test_forgotten_request_is_not_woken() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_forgotten_request_is_not_woken() -> None:
+    async with waking() as scene:
         for request in (A, B, C):
             scene.park(request, no_room(pods="1"))
         scene.wakeups.forget(A)
@@ -245,8 +231,6 @@ def test_forgotten_request_is_not_woken() -> None:
         scene.wakeups.drop("vc", "pods")
         assert await scene.woken() == []
         assert scene.wakeups._waiting == {}
-
-    play(scenario)
 
 
 @dataclass
@@ -259,8 +243,8 @@ class Store:
         """Return that there is none."""
 
 
-def test_change_that_wakes_many_parked_requests_does_not_hold_up_others() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_change_that_wakes_many_parked_requests_does_not_hold_up_others() -> None:
+    async with waking() as scene:
         store, shared = Store(), Key("shop", "shared")
         reads: Any = (Read(store, shared, None),)  # type: ignore[arg-type]
         for number in range(500):
@@ -275,22 +259,18 @@ def test_change_that_wakes_many_parked_requests_does_not_hold_up_others() -> Non
         assert order.index("b") < 10, "it only waits for what it names, which may be there now"
         assert order.index("fresh") < 10
 
-    play(scenario)
 
-
-def test_request_that_waits_for_many_objects_is_woken_by_one_function() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_request_that_waits_for_many_objects_is_woken_by_one_function() -> None:
+    async with waking() as scene:
         store = Store()
         reads: Any = [Read(store, Key("shop", f"s{number}"), None) for number in range(256)]  # type: ignore[arg-type]
         scene.wakeups.wait(A, reads)
         wakes = {id(wake) for waiting in store.waiters._waiting.values() for wake in waiting.values()}
         assert (len(store.waiters._waiting), len(wakes)) == (256, 1)
 
-    play(scenario)
 
-
-def test_name_is_looked_up_until_it_is_free() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_name_is_looked_up_until_it_is_free() -> None:
+    async with waking() as scene:
         scene.park(A, taken("x"))
         scene.park(B, taken("y"))
         assert scene.wakeups.reasons(A) == ["the deletion of the ConfigMap home/x on the host cluster"]
@@ -299,11 +279,9 @@ def test_name_is_looked_up_until_it_is_free() -> None:
         assert await scene.woken() == ["a"]
         assert scene.server.asked == ["x", "y", "x", "y"]
 
-    play(scenario)
 
-
-def test_many_names_of_a_virtual_cluster_are_looked_up_in_turn_and_hold_up_no_other() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_many_names_of_a_virtual_cluster_are_looked_up_in_turn_and_hold_up_no_other() -> None:
+    async with waking() as scene:
         other = ClusterPair(name="other")
         for number in range(3 * NAMES_AT_ONCE):
             scene.park(SyncRequest("vc", "maps", Key("shop", f"x{number}")), taken(f"x{number}"))
@@ -313,14 +291,10 @@ def test_many_names_of_a_virtual_cluster_are_looked_up_in_turn_and_hold_up_no_ot
         assert scene.server.asked == [f"x{number}" for number in range(3 * NAMES_AT_ONCE)]
         assert other.host.asked == ["mine"] * 3
 
-    play(scenario)
 
-
-def test_name_that_may_not_be_read_is_left_to_the_slow_timer() -> None:
-    async def scenario(scene: Scene) -> None:
+async def test_name_that_may_not_be_read_is_left_to_the_slow_timer() -> None:
+    async with waking() as scene:
         scene.server.error = Forbidden("no", side=Side.HOST)
         scene.park(A, taken("x"))
         assert await scene.woken(60) == []
         assert (scene.server.asked, scene.wakeups.reasons(A)) == (["x"], [])
-
-    play(scenario)

@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kube_envtest import virtual_time
 from syncer.api import Context, Key, Mirror, Obj, Refused, SyncRequest
 from syncer.engine.patrol.findings import Scan
 from syncer.engine.patrol.patroller import PatrolHooks, Patroller
@@ -135,14 +134,6 @@ def counts(scan: Scan) -> tuple[int, int, int]:
 def reported(scan: Scan) -> list[tuple[str, str, str, str]]:
     """The name, class, outcome and reason of each finding."""
     return [(one.request.key.name, one.drift.kind, one.outcome.value, one.reason) for one in scan.findings]
-
-
-def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]], **patrol: Any) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(100_000):
-            await scenario(Bench(**patrol))
-
-    virtual_time.run(main())
 
 
 Happens = Callable[[Bench], object]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from patroller_bench import Bench, Happens, asked, counts, play, reported, unrepaired
+from patroller_bench import Bench, Happens, asked, counts, reported, unrepaired
 
 from syncer.api import Side
 from syncer.engine.controllers.builder import leave
@@ -37,47 +37,39 @@ from syncer.testing.objects import configmap
         pytest.param(lambda bench: bench.busy.add(asked("a")), (4, 0, 0), id="it is in work, and has not changed"),
     ],
 )
-def test_objects_that_have_changed_since_they_were_in_step_are_verified(
+async def test_objects_that_have_changed_since_they_were_in_step_are_verified(
     happens: Happens, found: tuple[int, int, int]
 ) -> None:
-    async def scenario(bench: Bench) -> None:
-        assert counts(await bench.scan()) == (0, 4, 0)
-        happens(bench)
-        assert counts(await bench.scan()) == found
-
-    play(scenario)
+    bench = Bench()
+    assert counts(await bench.scan()) == (0, 4, 0)
+    happens(bench)
+    assert counts(await bench.scan()) == found
 
 
-def test_object_that_is_not_in_step_is_verified_each_time() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.repair = unrepaired
-        bench.edit("a")
-        assert [counts(await bench.scan()) for _ in range(3)] == [(0, 4, 0), (3, 1, 0), (3, 1, 0)]
-
-    play(scenario)
+async def test_object_that_is_not_in_step_is_verified_each_time() -> None:
+    bench = Bench()
+    bench.repair = unrepaired
+    bench.edit("a")
+    assert [counts(await bench.scan()) for _ in range(3)] == [(0, 4, 0), (3, 1, 0), (3, 1, 0)]
 
 
-def test_object_that_was_repaired_is_skipped() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.edit("a")
-        await bench.scan()
-        assert counts(await bench.scan()) == (4, 0, 0)
-
-    play(scenario)
+async def test_object_that_was_repaired_is_skipped() -> None:
+    bench = Bench()
+    bench.edit("a")
+    await bench.scan()
+    assert counts(await bench.scan()) == (4, 0, 0)
 
 
-def test_scan_lets_others_run() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.world.given(virtual=[configmap(f"x{number}") for number in range(SLICE)])
-        bench.busy = {asked(f"x{number}") for number in range(SLICE)}
-        scanning = asyncio.create_task(bench.scan())
-        turns = 0
-        while not scanning.done():
-            turns += 1
-            await asyncio.sleep(0)
-        assert turns > 10
-
-    play(scenario)
+async def test_scan_lets_others_run() -> None:
+    bench = Bench()
+    bench.world.given(virtual=[configmap(f"x{number}") for number in range(SLICE)])
+    bench.busy = {asked(f"x{number}") for number in range(SLICE)}
+    scanning = asyncio.create_task(bench.scan())
+    turns = 0
+    while not scanning.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 10
 
 
 # -- the grace -----------------------------------------------------------------------------------------------------
@@ -95,29 +87,25 @@ def test_scan_lets_others_run() -> None:
         pytest.param(lambda bench: setattr(bench, "trouble", "no host"), [], "no host", id="a cluster is silent"),
     ],
 )
-def test_write_must_still_be_needed_after_the_grace(
+async def test_write_must_still_be_needed_after_the_grace(
     meanwhile: Happens, found: list[tuple[str, str, str, str]], problem: str
 ) -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.edit("a")
-        scanning = asyncio.create_task(bench.scan())
-        await asyncio.sleep(GRACE_SECONDS - 0.1)
-        assert (scanning.done(), bench.asked) == (False, [])
-        meanwhile(bench)
-        scan = await scanning
-        assert (reported(scan), scan.problem) == (found, problem)
-        assert scan.seconds == pytest.approx(GRACE_SECONDS)
-        assert bench.asked == [name for name, *_ in found]
-
-    play(scenario)
+    bench = Bench()
+    bench.edit("a")
+    scanning = asyncio.create_task(bench.scan())
+    await asyncio.sleep(GRACE_SECONDS - 0.1)
+    assert (scanning.done(), bench.asked) == (False, [])
+    meanwhile(bench)
+    scan = await scanning
+    assert (reported(scan), scan.problem) == (found, problem)
+    assert scan.seconds == pytest.approx(GRACE_SECONDS)
+    assert bench.asked == [name for name, *_ in found]
 
 
-def test_scan_that_finds_nothing_takes_no_time() -> None:
-    async def scenario(bench: Bench) -> None:
-        assert (await bench.scan()).seconds == 0
-        assert bench.asked == []
-
-    play(scenario)
+async def test_scan_that_finds_nothing_takes_no_time() -> None:
+    bench = Bench()
+    assert (await bench.scan()).seconds == 0
+    assert bench.asked == []
 
 
 # -- why not -------------------------------------------------------------------------------------------------------
@@ -146,55 +134,47 @@ def unfill(bench: Bench, *sides: Side) -> None:
         ),
     ],
 )
-def test_kind_that_can_not_be_scanned_says_why(happens: Happens, problem: str) -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.edit("a")
-        controller = bench.controller
-        happens(bench)
-        scan = await bench.patroller.scan(controller, fresh=False)
-        assert (scan.problem, counts(scan), scan.findings, bench.asked) == (problem, (0, 0, 0), [], [])
-        assert bench.patroller.reports == {"maps": scan}
-
-    play(scenario)
+async def test_kind_that_can_not_be_scanned_says_why(happens: Happens, problem: str) -> None:
+    bench = Bench()
+    bench.edit("a")
+    controller = bench.controller
+    happens(bench)
+    scan = await bench.patroller.scan(controller, fresh=False)
+    assert (scan.problem, counts(scan), scan.findings, bench.asked) == (problem, (0, 0, 0), [], [])
+    assert bench.patroller.reports == {"maps": scan}
 
 
-def test_kind_is_scanned_again_when_its_trouble_is_over() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.trouble = "the host is silent"
-        bench.edit("a")
-        await bench.scan()
-        bench.trouble = None
-        scan = await bench.scan()
-        assert (scan.problem, reported(scan)) == ("", [("a", "field", "repaired", "")])
-
-    play(scenario)
+async def test_kind_is_scanned_again_when_its_trouble_is_over() -> None:
+    bench = Bench()
+    bench.trouble = "the host is silent"
+    bench.edit("a")
+    await bench.scan()
+    bench.trouble = None
+    scan = await bench.scan()
+    assert (scan.problem, reported(scan)) == ("", [("a", "field", "repaired", "")])
 
 
-def test_time_of_the_latest_complete_scan_is_kept_while_none_is_possible() -> None:
-    async def scenario(bench: Bench) -> None:
-        completed = bench.patroller.tally.completed
-        assert completed == {}
-        bench.trouble = "the host cluster does not answer"
-        await bench.scan()
-        assert completed == {("maps",): 0.0}
-        bench.trouble = None
-        await bench.scan()
-        assert completed == {("maps",): bench.now.timestamp()}
-        bench.now += timedelta(hours=1)
-        bench.trouble = "the host cluster does not answer"
-        await bench.scan()
-        assert completed == {("maps",): (bench.now - timedelta(hours=1)).timestamp()}
-
-    play(scenario)
+async def test_time_of_the_latest_complete_scan_is_kept_while_none_is_possible() -> None:
+    bench = Bench()
+    completed = bench.patroller.tally.completed
+    assert completed == {}
+    bench.trouble = "the host cluster does not answer"
+    await bench.scan()
+    assert completed == {("maps",): 0.0}
+    bench.trouble = None
+    await bench.scan()
+    assert completed == {("maps",): bench.now.timestamp()}
+    bench.now += timedelta(hours=1)
+    bench.trouble = "the host cluster does not answer"
+    await bench.scan()
+    assert completed == {("maps",): (bench.now - timedelta(hours=1)).timestamp()}
 
 
-def test_fresh_scan_needs_a_list() -> None:
-    async def scenario(bench: Bench) -> None:
-        scan = await bench.patroller.scan(bench.controller, fresh=True)
-        assert (scan.fresh, counts(scan)) == (True, (0, 0, 0))
-        assert scan.problem in {f"{side} configmaps is being listed" for side in Side}
-
-    play(scenario)
+async def test_fresh_scan_needs_a_list() -> None:
+    bench = Bench()
+    scan = await bench.patroller.scan(bench.controller, fresh=True)
+    assert (scan.fresh, counts(scan)) == (True, (0, 0, 0))
+    assert scan.problem in {f"{side} configmaps is being listed" for side in Side}
 
 
 @pytest.mark.parametrize(
@@ -206,12 +186,10 @@ def test_fresh_scan_needs_a_list() -> None:
         pytest.param(2000, True, id="late"),
     ],
 )
-def test_fresh_list_is_due_after_its_time(age: float, fresh: bool) -> None:
-    async def scenario(bench: Bench) -> None:
-        await asyncio.sleep(age)
-        assert (await bench.patroller.scan(bench.controller)).fresh is fresh
-
-    play(scenario, interval="100s", fresh="1000s")
+async def test_fresh_list_is_due_after_its_time(age: float, fresh: bool) -> None:
+    bench = Bench(interval="100s", fresh="1000s")
+    await asyncio.sleep(age)
+    assert (await bench.patroller.scan(bench.controller)).fresh is fresh
 
 
 # -- rounds --------------------------------------------------------------------------------------------------------
@@ -236,26 +214,22 @@ async def patrolled(patroller: Patroller, seconds: float) -> list[tuple[float, s
     return scans
 
 
-def test_rounds_come_at_intervals_although_a_scan_fails() -> None:
-    async def scenario(bench: Bench) -> None:
-        times = [0.0, *(time for time, _ in await patrolled(bench.patroller, 1000))]
-        pauses = [after - before for before, after in itertools.pairwise(times)]
-        assert len(pauses) in (9, 10, 11)
-        assert all(90 <= pause <= 110 for pause in pauses)
-        assert len(set(pauses)) > 1, "they vary, so that not all clusters are patrolled at a time"
-
-    play(scenario, interval="100s")
+async def test_rounds_come_at_intervals_although_a_scan_fails() -> None:
+    bench = Bench(interval="100s")
+    times = [0.0, *(time for time, _ in await patrolled(bench.patroller, 1000))]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    assert len(pauses) in (9, 10, 11)
+    assert all(90 <= pause <= 110 for pause in pauses)
+    assert len(set(pauses)) > 1, "they vary, so that not all clusters are patrolled at a time"
 
 
-def test_kind_with_an_interval_of_its_own_has_its_own_rounds() -> None:
-    async def scenario(bench: Bench) -> None:
-        sections = {"configMaps": {"all": True, "patrolInterval": "300s"}, "secrets": {"all": True}}
-        world = World(
-            [ConfigMapSyncer, SecretSyncer], config={"sync": {"toHost": sections}, "patrol": {"interval": "100s"}}
-        )
-        patroller = bench.patroller_of(world)
-        names = [name for _, name in await patrolled(patroller, 3000)]
-        assert 9 <= names.count("configmaps") <= 11
-        assert 27 <= names.count("secrets") <= 33
-
-    play(scenario)
+async def test_kind_with_an_interval_of_its_own_has_its_own_rounds() -> None:
+    bench = Bench()
+    sections = {"configMaps": {"all": True, "patrolInterval": "300s"}, "secrets": {"all": True}}
+    world = World(
+        [ConfigMapSyncer, SecretSyncer], config={"sync": {"toHost": sections}, "patrol": {"interval": "100s"}}
+    )
+    patroller = bench.patroller_of(world)
+    names = [name for _, name in await patrolled(patroller, 3000)]
+    assert 9 <= names.count("configmaps") <= 11
+    assert 27 <= names.count("secrets") <= 33

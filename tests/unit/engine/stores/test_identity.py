@@ -108,19 +108,15 @@ def test_change_that_would_lose_every_copy_is_refused(changed: Settings, transla
     assert "delete the ConfigMap kube-system/vsyncer" in str(caught.value)
 
 
-def test_look_leaves_no_note_and_a_release_takes_it_away() -> None:
+async def test_look_leaves_no_note_and_a_release_takes_it_away() -> None:
     server = ApiServer()
     cluster = SideClient("virtual", Side.VIRTUAL, server.transport())
-
-    async def scenario() -> None:
-        assert not await is_claimed(cluster, settings(), translator="single-namespace")
-        assert server.get("configmaps", "kube-system/vsyncer") is None
-        await claim(cluster, settings(), translator="single-namespace", host=cluster, copied=())
-        assert await is_claimed(cluster, settings(), translator="single-namespace")
-        with pytest.raises(ConfigError, match="its copies would be lost"):
-            await is_claimed(cluster, settings(cluster="other"), translator="single-namespace")
-        await release(cluster)
-        await release(cluster)
-        await claim(cluster, settings(cluster="other"), translator="single-namespace", host=cluster, copied=())
-
-    virtual_time.run(scenario())
+    assert not await is_claimed(cluster, settings(), translator="single-namespace")
+    assert server.get("configmaps", "kube-system/vsyncer") is None
+    await claim(cluster, settings(), translator="single-namespace", host=cluster, copied=())
+    assert await is_claimed(cluster, settings(), translator="single-namespace")
+    with pytest.raises(ConfigError, match="its copies would be lost"):
+        await is_claimed(cluster, settings(cluster="other"), translator="single-namespace")
+    await release(cluster)
+    await release(cluster)
+    await claim(cluster, settings(cluster="other"), translator="single-namespace", host=cluster, copied=())
