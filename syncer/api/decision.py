@@ -112,6 +112,9 @@ class Write:
     controlled_by_namespace: bool = False
     #: Refuse the deletion while any object of this resource exists on the same side.
     only_if_none: Resource | None = None
+    #: Why the request waits once the API server has only marked the object for deletion; ``""`` if
+    #: that leads to another decision.
+    meanwhile: str = ""
     #: A fact to confirm on the live API server first, because the cache may be stale.
     precondition: Precondition | None = None
     #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
@@ -264,6 +267,7 @@ def delete(
     final_status: Obj | None = None,
     resource: Resource | None = None,
     only_if_none: Resource | None = None,
+    meanwhile: str = "",
 ) -> Decision:
     """Delete the object with this uid; a later object of the same name is left alone.
 
@@ -280,6 +284,8 @@ def delete(
             the deletion is made, and always after a look at the live other side.
         resource: The resource of the objects; None for the syncer's own.
         only_if_none: Refuse the deletion while any object of this resource exists on the same side.
+        meanwhile: Why the request waits if the object is only marked for deletion then, as for
+            :func:`wait`. Without it another decision follows at once.
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     writes = [
@@ -291,6 +297,7 @@ def delete(
             final_status=final_status,
             resource=resource,
             only_if_none=only_if_none,
+            meanwhile=meanwhile,
         )
         for side, obj in sides
         if obj is not None

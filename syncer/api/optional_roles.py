@@ -272,6 +272,10 @@ class Refers(Role):
     #: Whether an object is reconciled again when an object that it refers to appears, changes or is
     #: deleted.
     follows: ClassVar[bool] = False
+    #: True if what an object refers to follows from its spec and from metadata that never change,
+    #: and API servers count the changes of its spec (``metadata.generation``). Then it isn't
+    #: searched again at other changes, as each Pod has several of its status.
+    refers_by_spec: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -95,10 +95,13 @@ class Syncer(Role, Generic[C]):
     #: True: a copy of an earlier object of the same name is taken over. False: it is deleted and
     #: created again.
     adopts: ClassVar[bool] = False
-    #: True: once its copy is changed, an object is reconciled again at once. False: only if the
-    #: answer shows other values at the ``up`` paths than before, for a ``sync`` that decides about
-    #: the virtual object from these alone, and whose changes of the copy lead to no further ones. A
-    #: mirror with the ``sync`` and ``reflect`` of :class:`Mirror` is one of these anyway.
+    #: True: once its copy is made or changed, an object is reconciled again at once. False: only if
+    #: the answer shows other values at the ``up`` paths than before, or than a new copy's original
+    #: has, or lacks values that were sent for a new copy. That is for a ``sync`` that decides about
+    #: the virtual object from these alone, and whose changes of the copy lead to no further ones;
+    #: where more follows from a new copy, ``sync_down`` returns a step (``Decision.is_step``). A
+    #: change of the copy of a mirror with the ``sync`` and ``reflect`` of :class:`Mirror` is one of
+    #: these anyway.
     looks_back: ClassVar[bool] = True
     #: True: an object is reconciled again when a synced object begins or ceases to refer to it (see
     #: ``Refers``).

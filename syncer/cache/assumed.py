@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-from syncer.api.objects import Key, Obj
+from syncer.api.objects import Key, Obj, uid_of
 from syncer.cache.handlers import Handler
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
@@ -22,6 +22,9 @@ ECHO_SECONDS = 10.0
 #: Maximum number of our own writes of an object that are remembered while the watch shows none of
 #: them.
 MOST_VERSIONS = 16
+#: Maximum number of writes without a state in their responses that are remembered until the watch
+#: shows them.
+MOST_UNSEEN = 1_000
 #: Maximum number of states that wait for the end of a write, each of which may be large.
 MOST_DEFERRED = 8
 
@@ -43,6 +46,21 @@ class Assumed(NamedTuple):
     versions: tuple[str, ...]
     gone: str
     since: float
+
+
+class UnseenWrite(NamedTuple):
+    """A write of ours whose response doesn't show the object, such as the binding of a Pod."""
+
+    #: The uid of the object.
+    uid: str
+    #: The owner of the handlers that have made it.
+    writer: str
+    #: Returns True for a state after the write, and False for each before it.
+    shows: Callable[[Obj], bool]
+
+    def has_made(self, obj: Obj) -> bool:
+        """Return True if the write has made this state, the first after the write."""
+        return uid_of(obj) == self.uid and self.shows(obj)
 
 
 class WriteInProgress:
@@ -89,6 +107,17 @@ class WriteInProgress:
         for last in self.deferred.values():
             self._notify(self._key, last)
 
+    def take(self, unseen: UnseenWrite) -> Obj | None:
+        """Return the state that this very write has made, if the watch has shown it already.
+
+        Handlers aren't notified of it when the block ends.
+        """
+        for state, last in self.deferred.items():
+            if unseen.has_made(last):
+                del self.deferred[state]
+                return last
+        return None
+
     def defer(self, state: str, last: Obj) -> None:
         """Notify handlers of a state later, unless there are many."""
         self.deferred[state] = last
@@ -103,6 +132,8 @@ class AssumedObjects:
         self.table: dict[Key, Assumed] = {}
         #: The writes without a response yet.
         self.under_way: dict[Key, list[WriteInProgress]] = {}
+        #: The writes whose states neither a response nor the watch has shown yet.
+        self.unseen: dict[Key, UnseenWrite] = {}
         self._clock = clock
 
     def wrote(self, key: Key, version: str) -> None:
@@ -123,6 +154,20 @@ class AssumedObjects:
     def deleted(self, key: Key, uid: str) -> None:
         """Assume that the object with this uid is gone, until the watch shows its deletion."""
         self.table[key] = Assumed((), uid, self._clock())
+
+    def wrote_unseen(self, key: Key, unseen: UnseenWrite) -> None:
+        """Remember a write until the watch shows what it has made."""
+        self.unseen[key] = unseen
+        if len(self.unseen) > MOST_UNSEEN:
+            del self.unseen[next(iter(self.unseen))]
+
+    def seen(self, key: Key, obj: Obj) -> str:
+        """Return who has made a state by a write that was unseen until now; ``""`` if nobody."""
+        unseen = self.unseen.get(key)
+        if unseen is None or not unseen.has_made(obj):
+            return ""
+        del self.unseen[key]
+        return unseen.writer
 
     def is_gone(self, key: Key, uid: str) -> bool:
         """Return True if we deleted the object with this uid, and no watch has shown that yet."""

@@ -149,22 +149,28 @@ class Handlers:
         If a handler raises, the others are still called.
         """
         for owner, handler in self._handlers:
-            if not (quiet and owner):
-                self._call(owner, handler, key, last)
+            if quiet and owner:
+                continue
+            try:
+                handler(key, last)
+            except Exception:  # noqa: BLE001 — it is logged
+                self._log(owner)
 
     def notify_others(self, key: Key, last: Obj, *, writer: str) -> None:
         """Call the handlers of all owners but the one that has written the object."""
         for owner, handler in self._handlers:
-            if owner not in ("", writer):
-                self._call(owner, handler, key, last)
+            if owner in ("", writer):
+                continue
+            try:
+                handler(key, last)
+            except Exception:  # noqa: BLE001 — it is logged
+                self._log(owner)
 
-    def _call(self, owner: str, handler: Handler, key: Key, last: Obj) -> None:
-        try:
-            handler(key, last)
-        except Exception:
-            if owner not in self._raised:
-                log.exception("the handler of a change raised", owner=owner)
-            self._raised.add(owner)
+    def _log(self, owner: str) -> None:
+        """Log the exception that is being handled, once for each owner of handlers."""
+        if owner not in self._raised:
+            log.exception("the handler of a change raised", owner=owner)
+        self._raised.add(owner)
 
 
 class Waiters:

@@ -30,6 +30,9 @@ class ValueIndex:
     charge: Charge = uncharged
     #: True: an object with unknown values keeps its earlier ones. False: it has none.
     keeps: bool = True
+    #: True if the values of an object follow from its spec, whose changes API servers count; not
+    #: with ``when="change"``.
+    by_spec: bool = False
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
     #: The keys of objects with unknown values.
@@ -38,6 +41,8 @@ class ValueIndex:
     failed: set[Key] = field(default_factory=set)
     #: True once one of the functions has raised, which is logged once.
     raised: bool = False
+    #: With ``by_spec``, a hash of the uid and the generation that each object had last.
+    generations: dict[Key, int] = field(default_factory=dict)
 
     def update(self, key: Key, obj: Obj | None) -> None:
         """Replace the values of a key by those of an object; None if the object was deleted.
@@ -47,6 +52,8 @@ class ValueIndex:
         Raises:
             NoRoom: There is no room for the values; the object keeps its earlier ones.
         """
+        if self.by_spec and self._is_of_known_spec(key, obj):
+            return
         before = self.by_key.get(key, _NO_VALUES)
         try:
             now = _NO_VALUES
@@ -76,6 +83,23 @@ class ValueIndex:
                 self.notify(concerned)
             except Exception:  # noqa: BLE001 — the values may be of any kind
                 self._log()
+
+    def _is_of_known_spec(self, key: Key, obj: Obj | None) -> bool:
+        """Return True if the values of an object are known, as its spec hasn't changed since.
+
+        An API server that counts no changes of a spec, as those before Kubernetes 1.33 for Pods,
+        sends no generation.
+        """
+        before = self.generations.pop(key, None)
+        if obj is None:
+            return False
+        metadata = obj["metadata"]
+        generation = metadata.get("generation")
+        if type(generation) is not int:
+            return False
+        now = hash((metadata.get("uid"), generation))
+        self.generations[key] = now
+        return now == before and key not in self.doubted
 
     def doubt(self, key: Key) -> None:
         """Record that the values of an object are unknown from now on."""

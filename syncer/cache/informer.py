@@ -25,8 +25,9 @@ from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.byte_budget import ByteBudget
-from syncer.cache.assumed import AssumedObjects, Verdict, WriteInProgress
+from syncer.cache.assumed import AssumedObjects, UnseenWrite, Verdict, WriteInProgress
 from syncer.cache.budget import OVERHEAD, NoRoom
+from syncer.cache.decoded import DECODED
 from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.cache.indexer import Indexer, ValueIndex
 from syncer.cache.items import Items
@@ -129,12 +130,13 @@ class Informer(Store):
         notify: Callable[[Iterable[Any]], None] | None = None,
         when: Literal["values", "used", "change"] = "values",
         keeps: bool = True,
+        by_spec: bool = False,
     ) -> None:
         """Index objects by the values of a function.
 
-        ``notify``, ``when`` and ``keeps`` are arguments of :class:`ValueIndex`.
+        ``notify``, ``when``, ``keeps`` and ``by_spec`` are arguments of :class:`ValueIndex`.
         """
-        index = ValueIndex(owner, values, notify, when, self.charge, keeps)
+        index = ValueIndex(owner, values, notify, when, self.charge, keeps, by_spec)
         self.newcomers.add(index)
         self.indexer.add(name, index)
 
@@ -229,10 +231,13 @@ class Informer(Store):
         entry = self._entries.get(key)
         return entry is not None and entry.version == version
 
-    def _head(self, raw: codec.Undecoded) -> codec.Head | None:
-        """Return the identity of an item; None if it has no valid one, which is counted."""
+    def _head(self, raw: codec.Undecoded, found: codec.Head | None = None) -> codec.Head | None:
+        """Return the identity of an item; None if it has no valid one, which is counted.
+
+        ``found`` is the identity if it was read already.
+        """
         try:
-            return self.items.head(raw)
+            return self.items.head(raw, found)
         except codec.DecodeError as error:
             self.ignore(str(error))
             return None
@@ -266,10 +271,13 @@ class Informer(Store):
 
     # -- input from the watch ----------------------------------------------------------------------
 
-    def event(self, kind: str, raw: codec.Undecoded) -> None:
-        """Process an ADDED, MODIFIED or DELETED event. No content makes it raise an error."""
+    def event(self, kind: str, raw: codec.Undecoded, head: codec.Head | None = None) -> None:
+        """Process an ADDED, MODIFIED or DELETED event. No content makes it raise an error.
+
+        ``head`` is the identity of the object if it was read already.
+        """
         try:
-            found = self._head(raw)
+            found = self._head(raw, head)
             if found is None:
                 return
             key, uid, version, _ = found
@@ -293,7 +301,10 @@ class Informer(Store):
                 verdict = assumed.judge(found, deleted=deleted, uid=kept, ordered=self.is_ordered)
                 if verdict is not Verdict.NEW:
                     if verdict is Verdict.OLD and not deleted:
-                        self._notify_again(key)
+                        writer = ""
+                        if assumed.unseen:
+                            writer = assumed.seen(key, self.items.decoded(key, raw))
+                        self._notify_again(key, writer)
                     return
             if self._gone is not None and entry is not None and is_later(entry.version, version):
                 return  # a page of the list that is read beside the watch has shown a later state
@@ -301,7 +312,11 @@ class Informer(Store):
                 self._witness(key, uid)
                 self._remove(key, by_watch=True)
             else:
-                self._put(key, self.items.decoded(key, raw), by_watch=True)
+                obj = self.items.decoded(key, raw)
+                writer = ""
+                if assumed.unseen:
+                    writer = assumed.seen(key, obj)
+                self._put(key, obj, by_watch=True, writer=writer)
         except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
             self._went_wrong(raw, error)
 
@@ -331,6 +346,7 @@ class Informer(Store):
         listed: set[Key] = set()
         known = [self.version, *self._assumed.latest()]
         self._assumed.forget_deletions()
+        self._assumed.unseen.clear()
         self._replacing = True
         self._in_part = True
         begun = False
@@ -476,6 +492,18 @@ class Informer(Store):
             self._assumed.wrote_before(key, version)
         return True
 
+    def wrote_unseen(self, key: Key, writing: WriteInProgress, unseen: UnseenWrite) -> None:
+        """Record a write of ours whose response doesn't show the object.
+
+        The handlers of its writer aren't notified of the state that it has made: the decision to
+        write was made with it.
+        """
+        shown = writing.take(unseen)
+        if shown is not None:
+            self.handlers.notify_others(key, shown, writer=unseen.writer)
+        elif not writing.void:
+            self._assumed.wrote_unseen(key, unseen)
+
     def deleted(self, key: Key, writing: WriteInProgress, uid: str) -> None:
         """Record that our write has deleted the object with this uid at once."""
         if writing.void or self.saw_go(key, uid):
@@ -556,10 +584,12 @@ class Informer(Store):
         by_watch: bool = False,
         own: bool = False,
         quiet: bool = False,
+        writer: str = "",
     ) -> None:
         """Store an object.
 
-        Only a watch can show that another object of this name was deleted before.
+        Only a watch can show that another object of this name was deleted before. The handlers of
+        the ``writer`` aren't notified.
         """
         if not by_watch:
             self._witnessed.pop(key, None)
@@ -574,8 +604,14 @@ class Informer(Store):
         state = ""
         if by_watch:
             state = obj["metadata"]["resourceVersion"]
+        # Handlers are notified later of what the watch shows during a write, and need it unchanged.
+        is_held = by_watch and key in self._assumed.under_way
+        if (by_watch or own) and not is_held:
+            entry = self._entries[key]
+            if not entry.parts:  # it is small
+                DECODED.add(entry, obj)
         try:
-            self._changed(key, obj, obj, state=state, own=own, quiet=quiet)
+            self._changed(key, obj, obj, state=state, own=own, quiet=quiet, writer=writer)
         except NoRoom as error:  # for its values in the indexes
             size = error.size + len(self._entries[key].packed) + OVERHEAD
             obj = self._leave_out(key, obj, NoRoom(size))
@@ -600,6 +636,7 @@ class Informer(Store):
         if self._gone is not None:
             self._gone.add(key)
         self.left_out.pop(key, None)
+        self._assumed.unseen.pop(key, None)
         last = self.drop(key)
         if last is None:
             return
@@ -617,6 +654,7 @@ class Informer(Store):
         state: str,
         own: bool = False,
         quiet: bool = False,
+        writer: str = "",
     ) -> None:
         """Notify subscribers of a change.
 
@@ -639,14 +677,23 @@ class Informer(Store):
             self.waiters.notify(key)
         if own:
             return
-        if state and key in self._assumed.under_way:
+        if writer:
+            self.handlers.notify_others(key, last, writer=writer)
+        elif state and key in self._assumed.under_way:
             for writing in self._assumed.under_way[key]:
                 writing.defer(state, last)
         else:
             self.handlers.notify(key, last, quiet=quiet)
 
-    def _notify_again(self, key: Key) -> None:
-        """Notify handlers of the present state of an object, which others may have changed."""
+    def _notify_again(self, key: Key, writer: str = "") -> None:
+        """Notify handlers of the present state of an object, which others may have changed.
+
+        If the ``writer`` has, its own aren't.
+        """
         obj = self.get(key)
-        if obj is not None:
+        if obj is None:
+            return
+        if writer:
+            self.handlers.notify_others(key, obj, writer=writer)
+        else:
             self.handlers.notify(key, obj)

@@ -18,13 +18,13 @@ class Items:
         #: A large item that isn't processed yet, and its object.
         self._ahead: tuple[codec.Undecoded, Obj] | None = None
 
-    def head(self, raw: codec.Undecoded) -> codec.Head:
-        """Return the identity of an item.
+    def head(self, raw: codec.Undecoded, found: codec.Head | None = None) -> codec.Head:
+        """Return the identity of an item; ``found`` is the identity if it was read already.
 
         Raises:
             DecodeError: The item has no identity, or one that can't be of this collection.
         """
-        head = codec.head(raw)
+        head = found or codec.head(raw)
         is_of_kind = head.kind == self._kind or not head.kind
         if is_of_kind and bool(head.key.namespace) is self._namespaced:
             return head

@@ -359,7 +359,7 @@ class Reflector:
             if event.type == "ERROR":
                 raise self.cluster.error_of(event, self.store.resource)
             if event.type in CHANGES:
-                self.store.event(event.type, event.object)
+                self.store.event(event.type, event.object, event.head)
             elif event.type == "BOOKMARK":
                 self._bookmark(event)
             else:

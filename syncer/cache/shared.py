@@ -474,7 +474,7 @@ class SharedWatch:
             if event.type in CHANGES:
                 head = codec.head(event.object)
                 self.version = head.resource_version or self.version
-                self._change(event, head)
+                self._change(codec.WatchEvent(event.type, event.object, head), head)
                 return
             if event.type == "BOOKMARK":
                 self.version = codec.version(event.object) or self.version

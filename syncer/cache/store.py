@@ -5,6 +5,7 @@ from collections.abc import Collection
 from syncer.api.objects import Key, Obj, Resource
 from syncer.byte_budget import ByteBudget
 from syncer.cache.budget import OVERHEAD, NoRoom
+from syncer.cache.decoded import DECODED
 from syncer.cache.entry import Entry, packed
 from syncer.cache.parts import FEW_PARTS_BYTES, parts_of
 from syncer.clusters import codec
@@ -29,7 +30,7 @@ class Store:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        return codec.stored(entry.raw)
+        return DECODED.take(entry)
 
     def outline(self, key: Key) -> Obj | None:
         """Return an object with a private copy of the metadata only; None if there is none."""
@@ -92,7 +93,7 @@ class Store:
         if entry is None:
             return None
         self.budget.of(key.namespace).give_back(len(entry.packed) + OVERHEAD)
-        return codec.stored(entry.raw)
+        return DECODED.take(entry)
 
     def empty(self) -> None:
         """Forget all objects of a store that is no longer used."""

@@ -484,6 +484,8 @@ class WatchEvent(msgspec.Struct, gc=False, frozen=True):
 
     type: str
     object: Undecoded
+    #: The identity of the object, if a reader has found it already.
+    head: Head | None = None
 
 
 class _Line(msgspec.Struct, gc=False):

@@ -214,6 +214,9 @@ def resources_of(syncer: Syncer | type[Syncer]) -> tuple[Resource, ...]:
 
 def came_up(ctx: Context, virtual: Obj) -> bool:
     """Return True if we made a virtual object."""
+    labels = virtual["metadata"].get("labels")
+    if not labels:
+        return False
     settings = ctx.settings
     return settings.marks.is_from_here(virtual, cluster=settings.identity)
 

@@ -208,14 +208,14 @@ class SyncerMetrics:
 
     def reconciled(self, result: ReconcileResult, seconds: float) -> None:
         """Count a request that took so many seconds."""
-        self._results[result,].inc()
+        self._results[result,].value += 1
         self._time.observe(seconds)
         if result == "error":
             self._failed.inc()
 
     def wrote(self, side: str, verb: str) -> None:
         """Count a write to an API server."""
-        self._writes[side, verb].inc()
+        self._writes[side, verb].value += 1
 
     def no_op(self) -> None:
         """Count a decision that needed no write."""
@@ -273,7 +273,7 @@ class ClientMetrics:
 
     def request(self, method: str, code: int, seconds: float) -> None:
         """Count a request by the status of its response; 0 becomes ``<error>``, as in client-go."""
-        self._requests[code, method].inc()
+        self._requests[code, method].value += 1
         self._durations[method].observe(seconds)
 
 

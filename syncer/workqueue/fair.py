@@ -191,14 +191,16 @@ class FairQueue:
         too_heavy = self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
-            lane.memory.give_back(weighed)
+            if weighed:
+                lane.memory.give_back(weighed)
             lane.ended(seconds, charged=EXPECTED_SECONDS)
             if lane.let_in == request:
                 lane.let_in = None
             if too_heavy:
                 self._waiting[request] = self._clock()
                 lane.heavy.append((request, too_heavy))
-            self._let_in(lane)
+            if lane.heavy:
+                self._let_in(lane)
         if self._limited:
             self._release(lane)
         if too_heavy:

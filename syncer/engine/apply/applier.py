@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from syncer.api.decision import Precondition, Verb, Warned, Write
@@ -19,7 +20,8 @@ from syncer.api.errors import (
 )
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, ObjectRef, Side, key_of, labels_of, uid_of
-from syncer.cache.assumed import WriteInProgress
+from syncer.api.paths import dig
+from syncer.cache.assumed import UnseenWrite, WriteInProgress
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
 from syncer.directions import collision
@@ -81,6 +83,10 @@ def _instead(write: Write, error: Invalid) -> Write | None:
         if name.startswith(write.disputed):
             return write.otherwise(write, fields)
     return None
+
+
+def _is_bound_to(node: str, pod: Obj) -> bool:
+    return bool(dig(pod, "spec.nodeName") == node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,7 @@ class Applier:
                     for learn in results.sent:
                         learn(planned, call, answer)
                 recorder.answered(planned, answer)
-                if answer.changed:
+                if answer.changed and plan.observed.controller.direction.comes_up:
                     self._show_others(plan.observed.controller, planned, answer)
 
             if planned.frozen:
@@ -208,7 +214,7 @@ class Applier:
         self, controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer
     ) -> None:
         """Notify other syncers of what one has brought up: it may be theirs to copy."""
-        if controller.direction.comes_up and answer.obj is not None:
+        if answer.obj is not None:
             store = controller.store_of(planned.ref)
             store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
 
@@ -246,6 +252,9 @@ class Applier:
         write = planned.write
         side, resource, key = planned.ref
         cluster = self._cluster(side)
+        # A deletion after a final status belongs to the same write, which that status alone would
+        # leave half done.
+        is_first = call is planned.calls[0]
         if write.tokens:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
@@ -255,7 +264,7 @@ class Applier:
         store = controller.store_of(planned.ref)
         with store.writing(key) as writing:
             try:
-                if write.precondition is not None and call.kind is not Operation.DELETE:
+                if write.precondition is not None and is_first:
                     await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
@@ -267,10 +276,13 @@ class Applier:
                         changed = store.wrote(key, writing, reply)
                         return ServerAnswer(call, reply, changed)
                     case Operation.DELETE:
-                        changed = await self._delete(controller, store, write, writing)
+                        changed = await self._delete(store, write, writing)
                         return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
+                        is_bound = partial(_is_bound_to, write.node)
+                        unseen = UnseenWrite(uid_of(write.obj), controller.name, is_bound)
+                        store.wrote_unseen(key, writing, unseen)
                         return ServerAnswer(call, None, True)
                     case _:
                         subresource = write.subresource
@@ -345,7 +357,6 @@ class Applier:
 
     async def _delete(
         self,
-        controller: BoundSyncer,
         store: SideInformer,
         write: Write,
         writing: WriteInProgress,
@@ -357,9 +368,6 @@ class Applier:
         resource = store.resource
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
-        if write.precondition is not None:
-            await self._must_hold(controller, write.precondition)
-
         if write.side is Side.HOST:
             if write.precondition is not None:
                 await self.claim.must_hold()

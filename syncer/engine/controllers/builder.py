@@ -190,7 +190,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
         _add_watches(pair, controller, pair.watches_of(syncer))
     _listen(pair, controller)
     if isinstance(syncer, Refers) and (syncer.refers_to or syncer.owns):
-        pair.references.add(syncer, syncer, config.selector.selects)
+        pair.references.add(syncer, syncer, config.selector)
     pair.references.tie()
     return controller
 

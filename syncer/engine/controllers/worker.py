@@ -33,7 +33,7 @@ from syncer.engine.reconcile.controller import (
     NamedCopy,
     Read,
 )
-from syncer.engine.reconcile.patch_paths import changes
+from syncer.engine.reconcile.patch_paths import changes, is_stored_as_sent
 from syncer.engine.reconcile.plan import (
     Deferred,
     Plan,
@@ -107,13 +107,15 @@ class _Recorder:
     sides: set[Side] = field(default_factory=set)
     #: True if the answer to a write of the latest round, or a refusal, may lead to another one.
     leads_on: bool = False
+    #: The virtual object of a round while its writes are made; None if there is none.
+    virtual: Obj | None = None
     frozen: list[PostponedFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
     warnings: list[Warned] = field(default_factory=list)
-    #: True if a copy was created on the host.
-    has_copied: bool = False
+    #: The name of the copy that was created on the host; ``""`` if none was.
+    copied_as: str = ""
     _keys: Mapping[str, Any] | None = None
 
     def log_keys(self) -> Mapping[str, Any]:
@@ -142,8 +144,9 @@ class _Recorder:
             self.statuses.done[self.request.cluster, self.request.syncer, side, verb] += 1
             self.writes += 1
             self.sides.add(side)
-            if side is Side.HOST and verb is Operation.CREATE:
-                self.has_copied = True
+            is_copy = side is Side.HOST and planned.write.resource is None
+            if is_copy and verb is Operation.CREATE:
+                self.copied_as = planned.ref.key.name
         else:
             self.metrics.futile(side)
             fields = changes(answer.call, planned.live, controller.settings.marks)
@@ -153,7 +156,7 @@ class _Recorder:
                 verb=verb,
                 fields=[path_text(each.path) for each in fields],
             )
-        if _leads_on(controller, planned, answer):
+        if _leads_on(controller, planned, answer, self.virtual):
             self.leads_on = True
 
     def replaced(self) -> None:
@@ -311,7 +314,7 @@ class Workers:
                 # The syncer has left meanwhile, and its stores with it.
                 return recorder.writes, recorder.written
 
-            if recorder.has_copied:
+            if recorder.copied_as and request.key.name not in recorder.copied_as:
                 self._send_shortened(pair, controller, request)
             if attempt.error is not None:
                 result = self._failed(pair, request, attempt.error, attempt.reads)
@@ -324,6 +327,7 @@ class Workers:
             return recorder.writes, recorder.written
         finally:
             recorder.controller = None
+            recorder.virtual = None
 
     async def _in_step(
         self,
@@ -370,7 +374,9 @@ class Workers:
                     break
 
                 written_from = plan.original
+                recorder.virtual = plan.observed.virtual
                 sides = await pair.applier.apply(plan, recorder)
+                recorder.virtual = None
                 if sides:
                     recorder.written = self._clock()
                 if decision.warning is not None:
@@ -389,6 +395,11 @@ class Workers:
                     self.queue.absorb(request)
                     self.queue.forget(request)
                     decision = Decision(reason=decision.reason)
+                    break
+                is_final = not (recorder.leads_on or decision.is_step)
+                if is_final and (why := _waits_for_end(controller, plan)):
+                    self.queue.forget(request)
+                    decision = replace(decision, outcome=Outcome.PENDING, reason=why)
                     break
                 del plan  # its objects aren't held while those of the next one are decoded
             else:
@@ -614,21 +625,49 @@ async def _check_in_steps(unread: Iterable[NamedCopy]) -> CheckedCopies:
     return known
 
 
-def _leads_on(controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer) -> bool:
+def _waits_for_end(controller: BoundSyncer, plan: Plan) -> str:
+    """Return why a request waits for the end of the objects that it has deleted.
+
+    ``""`` if one of them is gone already, or its syncer is to decide again.
+    """
+    why = ""
+    for planned in plan.writes:
+        write = planned.write
+        if write.verb is not Verb.DELETE:
+            continue
+        entry = controller.store_of(planned.ref).entry(planned.ref.key)
+        is_there = entry is not None and entry.uid == uid_of(write.obj)
+        if not is_there or not write.meanwhile:
+            return ""
+        why = write.meanwhile
+    return why
+
+
+def _leads_on(
+    controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer, virtual: Obj | None
+) -> bool:
     """Return True if the answer to a write may lead to another decision.
 
     What the host answers may be written back: after a change of a copy, only other values of the
-    fields that come up. What others have changed before is shown by the watch.
+    fields that come up. After its creation, only other values than the virtual object has, or than
+    were sent. What others have changed before is shown by the watch. A deletion is followed by
+    another decision anyway, unless it says why not.
     """
     if controller.writes_back:
         return True
     up = controller.syncer.up
     write = planned.write
-    if not up or write.side is not Side.HOST:
+    if not up or write.side is not Side.HOST or write.verb is Verb.DELETE:
         return False
-    before = planned.live
     now = answer.obj
-    is_change = write.verb is Verb.APPLY and answer.call.kind is Operation.PATCH
-    if controller.looks_back or not is_change or before is None or now is None:
+    before: Obj | None = None
+    if write.verb is Verb.APPLY and answer.call.kind is Operation.PATCH:
+        if not controller.looks_back:
+            before = planned.live
+    elif answer.call.kind is Operation.CREATE and not controller.looks_at_creation:
+        verbatim = not planned.ref.resource.is_built_in
+        if now is not None and is_stored_as_sent(answer.call, now, verbatim=verbatim):
+            before = virtual
+    if before is None or now is None:
         return True
     return any(not same(dig(before, path), dig(now, path)) for path in up)

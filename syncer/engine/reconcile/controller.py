@@ -437,6 +437,10 @@ class BoundSyncer:
     settings: Settings = field(init=False)
     #: The resources of its own objects, by side; none if it syncs nothing.
     resources: Mapping[Side, Resource] = field(init=False)
+    #: The host namespaces that its objects are put in; None if these are copies.
+    own_namespaces: tuple[str, ...] | None = field(init=False)
+    #: True if its host objects are only in the namespaces that copies are put in.
+    is_among_copies: bool = field(init=False)
     #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
@@ -444,6 +448,8 @@ class BoundSyncer:
     hosts: tuple[SideInformer, ...] = field(init=False)
     #: True if each change of a copy is followed by another decision, whatever the answer shows.
     looks_back: bool = field(init=False)
+    #: The same for the creation of a copy.
+    looks_at_creation: bool = field(init=False)
     #: The syncer, if it has these optional roles.
     around: AroundReconcile | None = field(init=False)
     excludes: Excludes | None = field(init=False)
@@ -461,7 +467,9 @@ class BoundSyncer:
         self.virtual = own.get(Side.VIRTUAL)
         self.host = own.get(Side.HOST)
         self.hosts = tuple(own[side] for side in (Side.HOST,) if side in own)
-        if not self.direction.is_among_copies(self.settings):
+        self.own_namespaces = self.direction.own_namespaces(self.settings)
+        self.is_among_copies = self.direction.is_among_copies(self.settings)
+        if not self.is_among_copies:
             self.host = None
             host_resource = self.syncer.host_resource
             self.hosts = self.view.informers.parts(Side.HOST, host_resource, self.name)
@@ -477,8 +485,11 @@ class BoundSyncer:
         patches = self.config.patches
         if patches.down or patches.up:
             self.looks_back = True
+            self.looks_at_creation = True
         else:
             self.looks_back = kind.looks_back and not is_plain
+            # What admission has put into the copy of a mirror may have to go.
+            self.looks_at_creation = kind.looks_back
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down
@@ -521,11 +532,6 @@ class BoundSyncer:
         """
         direction = self.direction
         return direction.by_host and self.syncer.resource == resource and not direction.made_for
-
-    @property
-    def is_among_copies(self) -> bool:
-        """Return True if its host objects are only in the namespaces that copies are put in."""
-        return self.direction.is_among_copies(self.settings)
 
     def match(self, key: Key, host: Obj) -> Match:
         """Return whether a host object stands for the virtual object of this key.

@@ -89,6 +89,14 @@ def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[ChangedField]:
     return fields
 
 
+def is_stored_as_sent(call: Call, reply: Obj, *, verbatim: bool) -> bool:
+    """Return True if a new object has all values that were sent; it may have more fields.
+
+    ``verbatim`` is as for :func:`~syncer.engine.reconcile.calls.needed`.
+    """
+    return covers(_contents(call.body), reply, verbatim=verbatim)
+
+
 def _has_all(wanted: Obj, found: Any, depth: int) -> bool:
     """Return True if a mapping has all fields that are wanted, whatever their values.
 

@@ -13,6 +13,7 @@ from syncer.api.decision import Decision, Write, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest, key_of, labels_of
+from syncer.cache.decoded import DECODED
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
@@ -161,7 +162,10 @@ class Reconciler:
             own_key = observed.request.key
             own = observed.virtual
         else:
-            self._check_place(controller, write)
+            own_namespaces = controller.own_namespaces
+            if own_namespaces is not None and key.namespace not in own_namespaces:
+                section = f"sync.{syncer.section}"
+                raise Refused(f"the host namespace of {key} isn't listed in {section}")
             resource = write.resource or syncer.host_resource
             own_key = observed.host_key
             own = observed.host
@@ -368,15 +372,8 @@ class Reconciler:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
-        if controller.direction.own_namespaces(self.view.settings) is None:
+        if controller.own_namespaces is None:
             self.homes.check(write, resource)
-
-    def _check_place(self, controller: BoundSyncer, write: Write) -> None:
-        """Refuse a write outside of the host namespaces that the operator names for a syncer."""
-        own = controller.direction.own_namespaces(self.view.settings)
-        if own is not None and key_of(write.obj).namespace not in own:
-            section = f"sync.{controller.syncer.section}"
-            raise Refused(f"the host namespace of {key_of(write.obj)} isn't listed in {section}")
 
 
 def _cached(store: SideInformer | None, key: Key) -> Obj | None:
@@ -392,7 +389,7 @@ def _cached(store: SideInformer | None, key: Key) -> Obj | None:
     of_copy = store.side is Side.HOST
     if entry.parts:
         refuse_many_parts(entry.parts, of_copy=of_copy)
-    obj = codec.stored(entry.raw)
+    obj = DECODED.take(entry)
     if codec.UNREADABLE in obj:
         raise Refused(cannot_be_read(store, key), reason="Unreadable")
     if entry.parts:

@@ -12,6 +12,7 @@ from typing import Any
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
+from syncer.api.selection import Selector
 from syncer.engine.stores.fan_out import FEW, FanOut
 from syncer.engine.stores.informers import Informers, SideInformer
 from syncer.engine.stores.selections import Selection, Selections, index_labels, selected
@@ -28,8 +29,6 @@ class _Referrer:
     resource: Resource
     role: Refers
     store: SideInformer
-    #: True if the host may create objects for the syncer's copies.
-    makes: bool
     #: None if the objects select none.
     selections: Selections | None
 
@@ -69,19 +68,24 @@ class References:
         #: moment.
         self.doubted: frozenset[Resource] = frozenset()
         self._referrers: dict[str, _Referrer] = {}
+        #: Those whose copies the host may create objects for; each decision about a copy asks them.
+        self._makers: list[_Referrer] = []
         self._tied: set[tuple[str, SideInformer]] = set()
 
-    def add(self, syncer: Syncer, role: Refers, is_synced: Callable[[Obj], bool]) -> None:
+    def add(self, syncer: Syncer, role: Refers, selector: Selector) -> None:
         """Add the references of a syncer's virtual objects, whose store must exist.
 
         Call :meth:`tie` next.
 
-        Only synced objects count.
+        Only objects that the ``selector`` selects count, as no others are synced.
         """
 
         def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
+            if not selector.narrows:
+                return function
+
             def values(obj: Obj) -> Iterable[Any]:
-                if not is_synced(obj):
+                if not selector.selects(obj):
                     return ()
                 return function(obj)
 
@@ -93,16 +97,22 @@ class References:
         if type(role).selects is not Refers.selects:
             selections = Selections(name, store.indexer)
         has_made = type(role).made_on_host is not Refers.made_on_host
-        makes = role.references_down.makes or has_made
-        referrer = _Referrer(name, syncer.resource, role, store, makes, selections)
+        referrer = _Referrer(name, syncer.resource, role, store, selections)
         self._referrers[name] = referrer
 
-        refers = counted(role.refers)
-        store.add_index(f"refers/{name}", refers, owner=name, notify=self._named, when="used")
+        store.add_index(
+            f"refers/{name}",
+            counted(role.refers),
+            owner=name,
+            notify=self._named,
+            when="used",
+            by_spec=role.refers_by_spec and not selector.narrows,  # labels may change by themselves
+        )
         if role.owns:
             owned = partial(self._owned, role)
             store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=owned)
-        if referrer.makes:
+        if role.references_down.makes or has_made:
+            self._makers.append(referrer)
             made = counted(role.made_on_host)
             store.add_index(f"makes/{name}", made, owner=name, notify=self._named)
         if selections:
@@ -111,6 +121,7 @@ class References:
     def remove(self, name: str) -> None:
         """Remove a syncer, which no longer refers to anything; its store has removed it already."""
         self._referrers.pop(name, None)
+        self._makers = [each for each in self._makers if each.name != name]
         self._tied = {(syncer, store) for syncer, store in self._tied if syncer != name}
 
     def doubt(self, resources: frozenset[Resource]) -> frozenset[Resource]:
@@ -163,9 +174,7 @@ class References:
 
         None if there is none.
         """
-        for referrer in self._referrers.values():
-            if not referrer.makes:
-                continue
+        for referrer in self._makers:
             index = f"makes/{referrer.name}"
             for maker in referrer.store.indexer.keys(index, (resource, key)):
                 return referrer.resource, maker

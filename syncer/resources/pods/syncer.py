@@ -1,6 +1,7 @@
 """Run virtual Pods on the host, and report their status."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from syncer.api import (
@@ -94,6 +95,7 @@ class PodSyncer(
     own_deletion = True
     looks_back = False
     references = REFERENCES
+    refers_by_spec = True
     reads = (
         _VIRTUAL_SERVICES,
         Source(Side.VIRTUAL, NODES),
@@ -256,6 +258,9 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
         reason="the host must run it",
         controlled_by_namespace=eviction.is_evictable(ctx.config, virtual),
     )
+    if ctx.config.is_bound_first or virtual["spec"].get(debugging.FIELD):
+        # It waits for its node then, or gets its ephemeral containers.
+        decision = replace(decision, is_step=True)
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
     return isolation.warned(ctx, virtual, decision)
@@ -270,7 +275,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     if not node or pair.virtual["spec"].get("nodeName"):
         return report
     key = Key("", node)
-    if ctx.virtual(NODES, key) is None:
+    if key not in ctx.reader.keys(Side.VIRTUAL, NODES):  # it needn't be decoded
         return wait(reasons.NODE_MISSING(node), on=(ObjectRef(Side.VIRTUAL, NODES, key),))
     return bind(virtual=pair.virtual, node=node).then(report)
 
@@ -351,7 +356,12 @@ def _end_host(config: PodConfig, pair: Pair) -> Decision:
         left = pair.host["metadata"].get("deletionGracePeriodSeconds")
         if grace is None or left is None or grace >= left:
             return wait(reasons.BOTH_END())
-    return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")
+    return delete(
+        host=pair.host,
+        grace=grace,
+        reason="the virtual Pod is being deleted",
+        meanwhile=reasons.BOTH_END(),
+    )
 
 
 def _end_virtual(config: PodConfig, pair: Pair) -> Decision:

@@ -212,3 +212,59 @@ def test_index_of_an_owner_that_is_forgotten_catches_up_with_nothing(watched: Wa
     informer.forget("pods")
     asyncio.run(informer.newcomers.catch_up())
     assert notified == []
+
+
+def of_generation(version: int, generation: object, *, uid: str = "u1", **parts: Any) -> Obj:
+    """Return an object with a generation; None for none."""
+    found = obj(version, uid=uid, **parts)
+    if generation is not None:
+        found["metadata"]["generation"] = generation
+    return found
+
+
+@pytest.mark.parametrize(
+    ("next_one", "searched"),
+    [
+        pytest.param(of_generation(2, 1, uses=["x"]), 1, id="its status has changed"),
+        pytest.param(of_generation(2, 2, uses=["x"]), 2, id="its spec has changed"),
+        pytest.param(of_generation(2, 1, uid="u2", uses=["x"]), 2, id="it is another object"),
+        pytest.param(of_generation(2, None, uses=["x"]), 2, id="its API server counts no changes"),
+        pytest.param(of_generation(2, "1", uses=["x"]), 2, id="its generation is no number"),
+    ],
+)
+def test_index_by_spec_searches_an_object_once_for_each_spec(
+    watched: Watched, informer: Informer, next_one: Obj, searched: int
+) -> None:
+    seen: list[str] = []
+
+    def uses_seen(value: Obj) -> Iterator[str]:
+        seen.append(value["metadata"]["resourceVersion"])
+        return uses(value)
+
+    informer.add_index("uses", uses_seen, by_spec=True)
+    watched.event("ADDED", of_generation(1, 1, uses=["x"]))
+    watched.event("MODIFIED", next_one)
+    assert len(seen) == searched
+    assert set(informer.indexer.keys("uses", "x")) == {A}
+    watched.event("DELETED", of_generation(3, 1))
+    assert set(informer.indexer.keys("uses", "x")) == set()
+    watched.event("ADDED", of_generation(4, 1, uses=["x"]))
+    assert set(informer.indexer.keys("uses", "x")) == {A}
+
+
+def test_index_by_spec_searches_an_object_again_that_it_was_in_doubt_about(
+    watched: Watched, informer: Informer
+) -> None:
+    fails = True
+
+    def uses_or_raises(value: Obj) -> Iterator[str]:
+        if fails:
+            raise ValueError("no")
+        return uses(value)
+
+    informer.add_index("uses", uses_or_raises, by_spec=True)
+    watched.event("ADDED", of_generation(1, 1, uses=["x"]))
+    fails = False
+    watched.event("MODIFIED", of_generation(2, 1, uses=["x"]))
+    assert set(informer.indexer.keys("uses", "x")) == {A}
+    assert not informer.indexer.doubted("uses")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from informer_scene import A, B, Watched, obj
 
-from syncer.cache.assumed import ECHO_SECONDS, MOST_DEFERRED, MOST_VERSIONS
+from syncer.api import Key, Obj
+from syncer.cache.assumed import ECHO_SECONDS, MOST_DEFERRED, MOST_VERSIONS, UnseenWrite
 
 # -- the reply, then the event ---------------------------------------------------------------------
 
@@ -315,3 +316,71 @@ def test_deletion_that_came_long_before_leaves_no_trace(either: Watched) -> None
     either.deleted("u1")
     assert not either.informer._assumed.table
     assert either.informer.saw_go(A, "u1")
+
+
+# -- writes whose responses don't show the object --------------------------------------------------
+
+#: The state that such a write leads to.
+BOUND: dict[str, Any] = {"node": "n1"}
+
+
+@pytest.mark.parametrize("when", ["before the reply", "after it", "after a later write of ours"])
+def test_state_that_an_unseen_write_has_made_is_only_for_the_handlers_of_others(either: Watched, when: str) -> None:
+    either.listed(obj(1), version=1)
+    either.heard()
+    others = heard_by_others(either)
+    if when == "before the reply":
+        wrote_unseen(either, ("MODIFIED", obj(4)), ("MODIFIED", obj(5, **BOUND)), ("MODIFIED", obj(6, **BOUND)))
+        assert either.heard() == [(A, "4"), (A, "6")]
+        assert others == ["5", "4", "6"]
+        return
+    wrote_unseen(either)
+    latest = "5"
+    if when == "after a later write of ours":
+        either.wrote(obj(6, **BOUND))
+        latest = "6"
+    either.event("MODIFIED", obj(5, **BOUND))
+    assert (either.version(), either.heard(), others) == (latest, [], [latest])
+    either.event("MODIFIED", obj(7, **BOUND))
+    assert [key for key, _ in either.heard()] == [A]
+
+
+def test_state_before_an_unseen_write_or_of_a_later_object_is_for_all(either: Watched) -> None:
+    either.listed(obj(1), version=1)
+    either.heard()
+    wrote_unseen(either)
+    either.event("MODIFIED", obj(4))
+    either.event("DELETED", obj(5, **BOUND))
+    either.event("ADDED", obj(6, uid="u2", **BOUND))
+    assert [version for _, version in either.heard()] == ["4", "4", "6"]
+
+
+def test_unseen_writes_are_forgotten_with_a_list_and_beyond_a_number(
+    either: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syncer.cache.assumed.MOST_UNSEEN", 1)
+    either.listed(obj(1), obj(2, B, uid="u2"), version=2)
+    wrote_unseen(either)
+    wrote_unseen(either, key=B, uid="u2")
+    either.heard()
+    either.event("MODIFIED", obj(5, **BOUND))
+    assert either.heard() == [(A, "5")]
+    either.listed(obj(5, **BOUND), obj(2, B, uid="u2"), version=6)
+    either.event("MODIFIED", obj(7, B, uid="u2", **BOUND))
+    assert either.heard() == [(B, "7")]
+
+
+def heard_by_others(watched: Watched) -> list[str]:
+    """Return the versions that the handler of another syncer hears from now on."""
+    heard: list[str] = []
+    watched.informer.add_handler(lambda key, last: heard.append(last["metadata"]["resourceVersion"]), owner="others")
+    return heard
+
+
+def wrote_unseen(watched: Watched, *events: tuple[str, Obj], key: Key = A, uid: str = "u1") -> None:
+    """Make a write for the syncer's handler, whose reply comes after the events and shows nothing."""
+    unseen = UnseenWrite(uid, "maps", lambda found: "node" in found)
+    with watched.informer.writing(key) as writing:
+        for kind, value in events:
+            watched.event(kind, value)
+        watched.informer.wrote_unseen(key, writing, unseen)

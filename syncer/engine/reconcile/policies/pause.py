@@ -103,9 +103,11 @@ class Pause:
             return [key_of(namespace).name] if self._mark_of(namespace) == YES else ()
 
         def noted(note: Obj) -> Iterable[str]:
-            names = self._mark_of(note)
-            if not names or not self._by_tenants or key_of(note) != NOTE_KEY:
+            # Most ConfigMaps, of which each change is shown here, have another name.
+            is_named = note["metadata"]["name"] == NOTE_KEY.name
+            if not is_named or not self._by_tenants or key_of(note) != NOTE_KEY:
                 return ()
+            names = self._mark_of(note)
             return filter(None, map(str.strip, names.split(",", MOST_NAMES)[:MOST_NAMES]))
 
         self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=notify)
@@ -147,9 +149,10 @@ class Pause:
             return None
         syncer = observed.controller.syncer
         request = observed.request
-        why = self.reason(syncer.name)
-        if why is not None:
-            return wait(why, on=(_NOTE,))
+        if self.is_on or self.syncers:
+            why = self.reason(syncer.name)
+            if why is not None:
+                return wait(why, on=(_NOTE,))
         if observed.virtual is not None and self._mark_of(observed.virtual) == YES:
             return self._wait(ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if request.key.namespace in self._paused_namespaces:
@@ -176,7 +179,11 @@ class Pause:
 
     def _mark_of(self, obj: Obj) -> str:
         """Return the mark, ``""`` if there is none."""
-        return annotations_of(obj).get(self._marks.paused, "")
+        annotations = obj["metadata"].get("annotations")
+        if not annotations:
+            return ""
+        mark: str = annotations.get(self._marks.paused, "")
+        return mark
 
 
 def _is_selected(observed: Observed) -> bool:

@@ -284,6 +284,18 @@ def test_final_status_is_set_before_the_deletion() -> None:
     play(scenario)
 
 
+def test_fact_behind_a_final_status_and_its_deletion_is_confirmed_once() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        gone = Precondition(ObjectRef(Side.HOST, PODS, Key("vc-ns", "p")))
+        [write] = delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS).writes
+        await bench.apply(Decision((replace(write, precondition=gone),)))
+        assert bench.sent == ["patch virtual shop/pods/p/status", "delete virtual shop/pods/p"]
+        assert [request.verb for request in bench.host.requests] == ["get"]
+
+    play(scenario)
+
+
 def test_final_status_is_not_set_over_a_later_one() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))

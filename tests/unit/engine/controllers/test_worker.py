@@ -39,7 +39,7 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.api.reasons import PACED, RequestState
+from syncer.api.reasons import PACED, REMADE, RequestState
 from syncer.engine.controllers.builder import leave
 from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, ROUNDS
 from syncer.engine.reconcile.plan import Reconciled
@@ -341,6 +341,40 @@ def test_copy_is_decided_again_if_the_answer_brings_something_up() -> None:
     play(scenario, Settled)
 
 
+@pytest.mark.parametrize(
+    ("syncer", "answered", "decisions"),
+    [
+        pytest.param(Settled, {}, 1, id="it is stored as it was sent"),
+        pytest.param(Settled, {"metadata": {"labels": {"added": "1"}}}, 1, id="with a label more"),
+        pytest.param(Settled, {"status": {"ready": True}}, 2, id="something comes up"),
+        pytest.param(Settled, {"data": {"number": "9"}}, 2, id="admission has changed a value"),
+        pytest.param(Settled, {"data": None}, 2, id="admission has dropped a field"),
+        pytest.param(Statuses, {}, 2, id="its syncer looks back"),
+    ],
+)
+def test_new_copy_is_decided_again_if_the_answer_shows_anything_new(
+    syncer: type[Maps], answered: Obj, decisions: int
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        create = bench.pair.host.create
+
+        async def changed(*arguments: Any, **options: Any) -> Obj:
+            return merged(await create(*arguments, **options), answered)
+
+        bench.pair.applier.host.create = changed  # type: ignore[method-assign]
+        bench.does(copied_once)
+        await bench.work()
+        assert bench.wrote() == ["create"]
+        assert len(bench.maps.decided) == decisions
+
+    play(scenario, syncer)
+
+
+def copied_once(virtual: Obj, host: Obj | None) -> Decision:
+    """Create the copy, and be content with what became of it."""
+    return skip("it is there") if host else counting(virtual, None)
+
+
 def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(counting)
@@ -428,6 +462,39 @@ def test_object_that_is_made_again_during_the_deletion_of_its_copy_is_copied() -
         assert (bench.status(), bench.comes_back()) == (None, None)
 
     play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "meanwhile", "decisions", "status"),
+    [
+        pytest.param(["x.y/keep"], "it ends", 1, (RequestState.PENDING, "it ends"), id="is marked"),
+        pytest.param(["x.y/keep"], "", 1, (RequestState.PENDING, REMADE("host copy")), id="is looked at again"),
+        pytest.param([], "it ends", 2, (RequestState.SKIPPED, "seen"), id="is gone at once"),
+    ],
+)
+def test_request_waits_for_the_end_of_what_it_has_deleted(
+    finalizers: list[str], meanwhile: str, decisions: int, status: tuple[RequestState, str]
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        await asyncio.sleep(1)
+        copy = bench.host.get("configmaps", COPY)
+        assert copy is not None
+        bench.host.put(merged(copy, {"metadata": {"finalizers": finalizers}}))
+        store = bench.pair.informers.store(Side.HOST, CONFIG_MAPS)
+        store.seen_live(merged(bench.host.get("configmaps", COPY) or {}, {}))
+
+        def end(virtual: Obj, host: Obj | None) -> Decision:
+            assert host
+            return delete(host=host, reason="x", meanwhile=meanwhile)
+
+        bench.maps.decided.clear()
+        bench.does(end, skip("seen"))
+        await bench.work()
+        assert bench.wrote() == ["create", "delete"]
+        assert (len(bench.maps.decided), bench.status()) == (decisions, status)
+
+    play(scenario, Settled)
 
 
 def test_copy_that_waits_for_a_finalizer_is_decided_again() -> None:

@@ -62,7 +62,7 @@ class Known:
 
     def begin(self) -> None:
         claims = Claims()
-        self.references.add(claims, claims, SELECTED.selects)
+        self.references.add(claims, claims, SELECTED)
         self.references.tie()
 
     def put(self, resource: Resource, name: str, *, namespace: str = "shop", **parts: Any) -> Obj:

@@ -102,6 +102,29 @@ def test_pod_that_never_started_is_created_again_on_its_node(ready: World) -> No
     assert (write.verb, write.obj["spec"]["nodeName"]) == (Verb.APPLY, "n1")
 
 
+@pytest.mark.parametrize(
+    ("spec", "is_step"),
+    [
+        pytest.param({}, False, id="nothing more follows"),
+        pytest.param({"ephemeralContainers": [{"name": "debug", "image": "x"}]}, True, id="it gets a container"),
+    ],
+)
+def test_new_copy_is_decided_again_only_where_more_follows(ready: World, spec: Obj, is_step: bool) -> None:
+    ready.given(virtual=[pod("web", spec=spec)])
+    decision = decided(ready)
+    assert ([write.verb for write in decision.writes], decision.is_step) == ([Verb.APPLY], is_step)
+
+
+def test_new_copy_is_decided_again_where_it_waits_for_its_node() -> None:
+    to_host = {name: {"enabled": False} for name in ("serviceAccounts", "podTokens")}
+    from_host = {name: {"enabled": True} for name in ("nodes", "storageClasses")}
+    sync = {"toHost": {**to_host, "pods": {"scheduler": "virtual"}}, "fromHost": from_host}
+    world = World(config={"networking": {"dns": {"service": ""}}, "sync": sync})
+    world.given(virtual=[node("n1", **OURS), pod("web", spec={"nodeName": "n1"})], host=[node("n1")])
+    decision = decided(world)
+    assert ([write.verb for write in decision.writes], decision.is_step) == ([Verb.APPLY], True)
+
+
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 @pytest.mark.reason("Finished")
 def test_pod_that_ended_before_it_started_is_left(ready: World, phase: str) -> None:
