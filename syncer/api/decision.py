@@ -103,6 +103,8 @@ class Write:
     final_status: Obj | None = None
     #: The name of the node, for BIND.
     node: str = ""
+    #: For BIND: what the API server sets besides the node leads to another decision.
+    looks_back: bool = True
     #: The subresource through which the API server changes these fields, for MERGE.
     subresource: str = ""
     #: Tokens to request and put into ``obj``.
@@ -305,12 +307,14 @@ def delete(
     return Decision(tuple(writes), reason)
 
 
-def bind(*, virtual: Obj, node: str, reason: str = "") -> Decision:
-    """Bind a virtual Pod to ``node`` through the binding subresource."""
-    return Decision(
-        (Write(Side.VIRTUAL, Verb.BIND, virtual, node=node),),
-        reason or f"the host runs it on {node}",
-    )
+def bind(*, virtual: Obj, node: str, looks_back: bool = True, reason: str = "") -> Decision:
+    """Bind a virtual Pod to ``node`` through the binding subresource.
+
+    The API server sets the condition ``PodScheduled`` with it. With ``looks_back`` the Pod is
+    reconciled again once the watch shows it; a decision that replaces the condition needn't be.
+    """
+    write = Write(Side.VIRTUAL, Verb.BIND, virtual, node=node, looks_back=looks_back)
+    return Decision((write,), reason or f"the host runs it on {node}")
 
 
 def set_conditions(*, host: Obj, reason: str = "") -> Decision:

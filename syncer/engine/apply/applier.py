@@ -280,9 +280,10 @@ class Applier:
                         return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
-                        is_bound = partial(_is_bound_to, write.node)
-                        unseen = UnseenWrite(uid_of(write.obj), controller.name, is_bound)
-                        store.wrote_unseen(key, writing, unseen)
+                        if not write.looks_back:
+                            is_bound = partial(_is_bound_to, write.node)
+                            unseen = UnseenWrite(uid_of(write.obj), controller.name, is_bound)
+                            store.wrote_unseen(key, writing, unseen)
                         return ServerAnswer(call, None, True)
                     case _:
                         subresource = write.subresource

@@ -277,7 +277,10 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     key = Key("", node)
     if key not in ctx.reader.keys(Side.VIRTUAL, NODES):  # it needn't be decoded
         return wait(reasons.NODE_MISSING(node), on=(ObjectRef(Side.VIRTUAL, NODES, key),))
-    return bind(virtual=pair.virtual, node=node).then(report)
+    # The condition that the binding sets is replaced by the host pod's, which always has one from
+    # its own binding, unless something else than a scheduler has placed it.
+    conditions = (pair.host.get("status") or {}).get("conditions")
+    return bind(virtual=pair.virtual, node=node, looks_back=not conditions).then(report)
 
 
 def _updated(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Obj:
