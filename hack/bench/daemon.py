@@ -38,6 +38,9 @@ _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$")
 
 #: The command installed beside the running Python.
 SYNCER = str(Path(sys.executable).with_name("syncer"))
+#: The name of the floor on the command line, and the command that runs it.
+FLOOR = "floor"
+FLOOR_COMMAND: tuple[str, ...] = (sys.executable, "-m", "hack.bench.floor")
 
 
 @dataclass

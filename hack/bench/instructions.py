@@ -7,7 +7,8 @@ runs they differ by some thousandths, as the daemon reads more or fewer events a
 `--life` these are Pods, and the phases are their whole life: `create` until they are Ready, with
 bind and statuses by a simulation of scheduler and kubelet, `update`, and `delete` until they have
 gone. With `--against COMMIT`, or the path of a checkout, that is counted after this one, and the
-last line has the ratios of this checkout's counts to the other's.
+last line has the ratios of this checkout's counts to the other's. With `--against floor` the other
+one is the least that any syncer does (`hack/bench/floor`), which doesn't update Pods.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import Any
 
 import uvloop
 
+from hack.bench.daemon import FLOOR, FLOOR_COMMAND
 from hack.bench.phases import RESOURCES, Arrival, Bench, Figures, Load, Write
 from hack.bench.scene import Planes, fresh_planes, scene
 from hack.checkout import THIS, Checkout, checkout_or_commit
@@ -85,10 +87,13 @@ class Counting(Bench):
         return {"phase": phase, "kind": self.load.kind, "n": len(names), **per_object}
 
 
-def command(installed: Checkout, folder: Path) -> tuple[str, ...]:
-    """Return a command that runs an installation's daemon under callgrind,
-    which counts nothing at first.
-    """
+def unbound(installed: Checkout) -> tuple[str, ...]:
+    """Return the command of an installation's daemon, without a bound in seconds."""
+    return str(installed.python), "-I", str(ENDLESS_TURN), str(installed.syncer)
+
+
+def counted(program: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return a command that runs a program under callgrind, which counts nothing at first."""
     simulated = ("--cache-sim=yes", "--branch-sim=yes", "--instr-atstart=no")
     valgrind = (
         "valgrind",
@@ -97,20 +102,23 @@ def command(installed: Checkout, folder: Path) -> tuple[str, ...]:
         *simulated,
         f"--callgrind-out-file={folder / PROFILES}",
     )
-    return *valgrind, str(installed.python), "-I", str(ENDLESS_TURN), str(installed.syncer)
+    return *valgrind, *program
 
 
-async def measure(installed: Checkout, load: Load, planes: Planes) -> list[Figures]:
-    """Return the figures of an installation, by phase."""
-    async with scene(planes, command(installed, planes.folder)) as made:
+async def measure(
+    program: Sequence[str], load: Load, planes: Planes, *, updates: bool
+) -> list[Figures]:
+    """Return the figures of a program, by phase."""
+    async with scene(planes, counted(program, planes.folder)) as made:
         found: list[Figures] = []
         for each in (replace(load, n=WARM_UP, prefix="warm-up"), load):
             bench = Counting(each, made.virtual, made.host, made.daemon)
             async with bench.watching():
                 await bench.control("--instr=on")
-                found = [
-                    await step(bench.names) for step in (bench.create, bench.update, bench.delete)
-                ]
+                found = [await bench.create(bench.names)]
+                if updates:
+                    found.append(await bench.update(bench.names))
+                found.append(await bench.delete(bench.names))
         return found
 
 
@@ -133,6 +141,15 @@ def ratios(this: Sequence[Figures], other: Sequence[Figures]) -> dict[str, dict[
     return {**by_phase, "all": ratio(whole(this), whole(other))}
 
 
+def contender(given: str) -> Checkout | str:
+    """Return `floor` as it is, and else the checkout of a commit or at a path.
+
+    Raises:
+        argparse.ArgumentTypeError: As for `checkout_or_commit`.
+    """
+    return given if given == FLOOR else checkout_or_commit(given)
+
+
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line, or these arguments."""
     parser = argparse.ArgumentParser(prog="hack/bench/instructions", description=__doc__)
@@ -145,15 +162,17 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--size", type=int, default=1000, help="bytes of content an object (1000)")
     add(
         "--against",
-        type=checkout_or_commit,
+        type=contender,
         metavar="COMMIT",
-        help="a commit, or the path of another checkout",
+        help=f"a commit, the path of another checkout, or {FLOOR} for the least of any syncer",
     )
     options = parser.parse_args(arguments)
     if options.life and options.kind not in (None, "pods"):
         parser.error(f"--life is of pods, not of {options.kind}")
     if options.kind is None:
         options.kind = "pods" if options.life else "configmaps"
+    if options.against == FLOOR and options.kind not in ("configmaps", "pods"):
+        parser.error(f"--against {FLOOR}: it copies configmaps and pods, not {options.kind}")
     if options.n < 1:
         parser.error(f"-n {options.n}: at least 1")
     if not shutil.which("valgrind"):
@@ -164,18 +183,22 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Count this checkout, and another one if configured."""
     options = parse()
+    is_floor = options.against == FLOOR
     found: list[list[Figures]] = []
     for name, installed in {"this": THIS, "other": options.against}.items():
         if installed is None:
             continue
+        program = FLOOR_COMMAND
+        commit = THIS.commit
+        if installed != FLOOR:
+            program = unbound(installed)
+            commit = installed.commit
         load = Load(kind=options.kind, n=options.n, size=options.size, life=options.life)
+        updates = not (is_floor and options.kind == "pods")
         with fresh_planes() as planes:
-            found.append(uvloop.run(measure(installed, load, planes)))
+            found.append(uvloop.run(measure(program, load, planes, updates=updates)))
         for figures in found[-1]:
-            print(
-                json.dumps({"installation": name, "commit": installed.commit, **figures}),
-                flush=True,
-            )
+            print(json.dumps({"installation": name, "commit": commit, **figures}), flush=True)
     if options.against:
         print(json.dumps({"phase": "ratios", "ratios": ratios(*found)}))
 

@@ -11,7 +11,6 @@ hasn't.
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -21,16 +20,12 @@ import uvloop
 
 from hack.bench import compare
 from hack.bench.compare import Plan
-from hack.bench.daemon import SYNCER
+from hack.bench.daemon import FLOOR, FLOOR_COMMAND, SYNCER
 from hack.bench.phases import LATENCIES, RESOURCES, Bench, Figures, Load
 from hack.bench.profile import Profile
 from hack.bench.scene import Planes, fresh_planes, scene
 from hack.checkout import THIS, Checkout, checkout
 from hack.endings import interrupt_on_sigterm
-
-#: The name of the floor on the command line, and the command that runs it.
-FLOOR = "floor"
-FLOOR_COMMAND: tuple[str, ...] = (sys.executable, "-m", "hack.bench.floor")
 
 
 def show(figures: Figures) -> None:

@@ -65,6 +65,16 @@ def test_life_is_that_of_pods(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "--life is of pods, not of secrets" in capsys.readouterr().err
 
 
+def test_floor_is_compared_for_the_kinds_that_it_copies(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/bin/{program}")
+    assert parse(["--against", "floor"]).against == "floor"
+    with pytest.raises(SystemExit):
+        parse(["--against", "floor", "--kind", "secrets"])
+    assert "copies configmaps and pods, not secrets" in capsys.readouterr().err
+
+
 def test_pod_arrives_by_its_status_then_by_its_copy_and_at_last_as_it_has_gone() -> None:
     nobody: Any = None
     bench = Bench(Load(kind="pods", life=True, n=1), nobody, nobody, nobody)
