@@ -147,7 +147,11 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     start = text.find(b',"managedFields":[{')
     try:
         if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
-            end = text.find(b"}]", start) + 2
+            # One character is found ten times as fast as two.
+            end = text.find(b"]", start)
+            if text[end - 1 : end] != b"}":
+                end = text.find(b"}]", start) + 1
+            end += 1
             if text[end : end + 3] == b'},"' and text[end + 3 : end + 4].isalpha():
                 view = memoryview(text)
                 try:

@@ -288,8 +288,9 @@ def test_lean_object_lacks_managed_fields_at_most(written: tuple[dict[str, Any],
     assert codec.lean(text).get("spec") == obj.get("spec")
 
 
-def test_managed_fields_as_an_api_server_writes_them_are_cut_out() -> None:
-    entry = {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {'k:{"type":"Ready"}': {".": {}}}}}
+@pytest.mark.parametrize("manager", ["kubelet", "a]b"])
+def test_managed_fields_as_an_api_server_writes_them_are_cut_out(manager: str) -> None:
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:status": {'k:{"type":"Ready"}': {".": {}}}}}
     metadata = {"name": "a", "uid": "u1", "resourceVersion": "7", "managedFields": [entry, entry]}
     obj = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"nodeName": "n"}}
     assert codec.lean(codec.encode(obj)) == without_managed_fields(obj)
