@@ -282,6 +282,8 @@ def encode_sorted(value: Any) -> str:
 
 def size(raw: Undecoded) -> int:
     """Return the number of bytes."""
+    if isinstance(raw, bytes):
+        return len(raw)
     return memoryview(raw).nbytes
 
 
