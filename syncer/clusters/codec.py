@@ -304,7 +304,7 @@ class _Head(msgspec.Struct, gc=False):
     kind: str = ""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, gc=False, frozen=True):
     """The identity of a version of an object. ``kind`` is ``""`` in lists of built-in kinds."""
 
     key: Key

@@ -64,7 +64,7 @@ def test_last_page_and_an_empty_list() -> None:
 
 
 def test_head_of_a_cluster_scoped_object() -> None:
-    assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == (Key("", "n"), "", "", "")
+    assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == codec.Head(Key("", "n"), "", "", "")
 
 
 def test_event_keeps_its_object_undecoded() -> None:
@@ -95,7 +95,7 @@ def test_head_is_the_same_in_any_order_of_fields(metadata: Obj, kind: bool, sort
     raw = msgspec.json.encode({**obj, "metadata": metadata, "spec": {"name": "other"}})
     found = {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")}
     key = Key(found["namespace"], found["name"])
-    assert codec.head(raw) == (key, found["uid"], found["resourceVersion"], obj.get("kind", ""))
+    assert codec.head(raw) == codec.Head(key, found["uid"], found["resourceVersion"], obj.get("kind", ""))
 
 
 @pytest.mark.parametrize("order", ["built-in", "custom"])
@@ -128,9 +128,9 @@ def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
 def test_beginning_of_an_api_servers_reply_is_enough() -> None:
     """Behind it nothing is read, so it costs the same for any size."""
     begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
-    assert codec.head(begun) == (Key("b", "a"), "u", "7", "Pod")
+    assert codec.head(begun) == codec.Head(Key("b", "a"), "u", "7", "Pod")
     listed = b'{"metadata":{"name":"a","generateName":"a-","uid":"u","resourceVersion":"7"}'
-    assert codec.head(listed) == (Key("", "a"), "u", "7", "")
+    assert codec.head(listed) == codec.Head(Key("", "a"), "u", "7", "")
 
 
 # -- what can't be read ----------------------------------------------------------------------------
