@@ -303,7 +303,8 @@ class Informer(Store):
                     if verdict is Verdict.OLD and not deleted:
                         writer = ""
                         if assumed.unseen:
-                            writer = assumed.seen(key, self.items.decoded(key, raw))
+                            obj, _ = self.items.decoded(key, raw)
+                            writer = assumed.seen(key, obj)
                         self._notify_again(key, writer)
                     return
             if self._gone is not None and entry is not None and is_later(entry.version, version):
@@ -312,11 +313,11 @@ class Informer(Store):
                 self._witness(key, found.uid)
                 self._remove(key, by_watch=True)
             else:
-                obj = self.items.decoded(key, raw)
+                obj, text = self.items.decoded(key, raw)
                 writer = ""
                 if assumed.unseen:
                     writer = assumed.seen(key, obj)
-                self._put(key, obj, by_watch=True, writer=writer)
+                self._put(key, obj, text=text, by_watch=True, writer=writer)
         except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
             self._went_wrong(raw, error)
 
@@ -371,7 +372,8 @@ class Informer(Store):
                 # The list may include a change of others that we decided without.
                 self._notify_again(key)
             elif self.went_back or entry is None or entry.version != version:
-                self._put(key, self.items.decoded(key, raw))
+                obj, text = self.items.decoded(key, raw)
+                self._put(key, obj, text=text)
 
         try:
             yield page
@@ -438,7 +440,8 @@ class Informer(Store):
                 is_wrong = not is_later(version, passed)
                 if is_wrong:
                     wrong(key)
-                self._put(key, self.items.decoded(key, raw), quiet=is_wrong)
+                obj, text = self.items.decoded(key, raw)
+                self._put(key, obj, text=text, quiet=is_wrong)
 
         try:
             yield page
@@ -583,6 +586,7 @@ class Informer(Store):
         key: Key,
         obj: Obj,
         *,
+        text: bytes = b"",
         by_watch: bool = False,
         own: bool = False,
         quiet: bool = False,
@@ -591,13 +595,13 @@ class Informer(Store):
         """Store an object.
 
         Only a watch can show that another object of this name was deleted before. The handlers of
-        the ``writer`` aren't notified.
+        the ``writer`` aren't notified. ``text`` is that of :meth:`keep`.
         """
         if not by_watch:
             self._witnessed.pop(key, None)
         self.left_out.pop(key, None)
         try:
-            obj = self.keep(key, obj)
+            obj = self.keep(key, obj, text)
         except RecursionError as error:  # a text may be decoded, but too deep to be encoded
             obj = self.keep(key, codec.identity(obj, error))
         except NoRoom as error:

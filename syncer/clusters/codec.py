@@ -104,7 +104,7 @@ def observed(data: bytes | msgspec.Raw) -> Obj:
 
 
 def stored(data: bytes) -> Obj:
-    """Decode an object that was encoded for the cache, so without ``managedFields``."""
+    """Decode an object of a store, so without ``managedFields``."""
     try:
         found: Obj = _decode(data)
     except RecursionError:  # it was decoded from a shallower call
@@ -120,7 +120,7 @@ _decode_outline = msgspec.json.Decoder(_Outline).decode
 
 
 def outline(data: bytes) -> Obj:
-    """Decode only the metadata of an object that was encoded for the cache.
+    """Decode only the metadata of an object of a store.
 
     The rest, which tenants fill, is skipped at a tenth of the cost.
     """
@@ -141,6 +141,15 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     Raises:
         DecodeError: The text is not a JSON object, or has too many parts.
     """
+    return lean_with_text(data)[0]
+
+
+def lean_with_text(data: bytes | msgspec.Raw) -> tuple[Obj, bytes]:
+    """Decode an object as :func:`lean` does, and return it with the text that was decoded.
+
+    Raises:
+        DecodeError: As :func:`lean`.
+    """
     text = bytes(data)
     if len(text) > UNCOUNTED:
         _must_be_readable(text, MOST_PARTS)
@@ -154,15 +163,14 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
             end += 1
             if text[end : end + 3] == b'},"' and text[end + 3 : end + 4].isalpha():
                 view = memoryview(text)
+                cut = b"".join((view[:start], view[end:]))
                 try:
-                    found: Obj = _decode(b"".join((view[:start], view[end:])))
+                    return _decode(cut), cut
                 except DecodeError:
-                    found = _decode(text)
-                return found
-        found = _decode(text)
+                    return _decode(text), text
+        return _decode(text), text
     except (RecursionError, UnicodeDecodeError) as error:
         raise _decode_error(error) from None
-    return found
 
 
 #: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a

@@ -302,6 +302,12 @@ def test_managed_fields_of_a_custom_resource_are_left_in_its_contents() -> None:
     assert codec.lean(text) == {**obj, "status": {}}
 
 
+@given(objects_as_written())
+def test_text_of_a_lean_object_gives_the_object_again(written: tuple[dict[str, Any], bytes]) -> None:
+    found, text = codec.lean_with_text(written[1])
+    assert codec.decode(text) == found == codec.lean(written[1])
+
+
 LARGE = 3 << 20
 
 
