@@ -98,15 +98,16 @@ class ByteBudget:
 
     def take(self, size: int) -> None:
         """Count so many bytes more, whether there is room for them or not."""
-        in_passing = size if self.passing else 0
+        passing = self.passing
         node: ByteBudget | None = self
         while node is not None:
             above = node.parent
             if not node.used and above is not None and above.divided:
                 above.parts[node._name] = node
             node.used += size
-            node._used_in_passing += in_passing
-            if not self.passing and node._kept > node.most > 0:
+            if passing:
+                node._used_in_passing += size
+            elif node.most and node._kept > node.most:
                 node._is_over()
             node = above
 
@@ -133,7 +134,8 @@ class ByteBudget:
         while node is not None:
             above = node.parent
             node.used -= size
-            node._used_in_passing -= in_passing
+            if in_passing:
+                node._used_in_passing -= in_passing
             if not node.used and above is not None and above.divided:
                 above.parts.pop(node._name, None)
             node = above

@@ -56,6 +56,8 @@ class MapFunction:
             now: frozenset[Any] = frozenset()
             if obj is not None:
                 now = frozenset(self.keys(obj) or ())
+            if now == before and self.when != "change":
+                return
             difference = cost_of(now) - cost_of(before)
             if difference:
                 self.charge(key, difference)

@@ -225,19 +225,16 @@ class Informer(Store):
     def has_stored(self, raw: codec.Undecoded) -> bool:
         """Return True if an item is as it is stored already, so that it needn't be decoded."""
         try:
-            key, _, version, _ = self.items.head(raw)
+            head = self.items.head(raw)
         except codec.DecodeError:
             return False
-        entry = self._entries.get(key)
-        return entry is not None and entry.version == version
+        entry = self._entries.get(head.key)
+        return entry is not None and entry.version == head.resource_version
 
-    def _head(self, raw: codec.Undecoded, found: codec.Head | None = None) -> codec.Head | None:
-        """Return the identity of an item; None if it has no valid one, which is counted.
-
-        ``found`` is the identity if it was read already.
-        """
+    def _head(self, raw: codec.Undecoded) -> codec.Head | None:
+        """Return the identity of an item; None if it has no valid one, which is counted."""
         try:
-            return self.items.head(raw, found)
+            return self.items.head(raw)
         except codec.DecodeError as error:
             self.ignore(str(error))
             return None
@@ -277,10 +274,13 @@ class Informer(Store):
         ``head`` is the identity of the object if it was read already.
         """
         try:
-            found = self._head(raw, head)
-            if found is None:
+            try:
+                found = self.items.head(raw, head)
+            except codec.DecodeError as error:
+                self.ignore(str(error))
                 return
-            key, uid, version, _ = found
+            key = found.key
+            version = found.resource_version
             if self._overtaken and self._is_overtaken(version):
                 return
             if version:
@@ -303,20 +303,21 @@ class Informer(Store):
                     if verdict is Verdict.OLD and not deleted:
                         writer = ""
                         if assumed.unseen:
-                            writer = assumed.seen(key, self.items.decoded(key, raw))
+                            obj, _ = self.items.decoded(key, raw)
+                            writer = assumed.seen(key, obj)
                         self._notify_again(key, writer)
                     return
             if self._gone is not None and entry is not None and is_later(entry.version, version):
                 return  # a page of the list that is read beside the watch has shown a later state
             if deleted:
-                self._witness(key, uid)
+                self._witness(key, found.uid)
                 self._remove(key, by_watch=True)
             else:
-                obj = self.items.decoded(key, raw)
+                obj, text = self.items.decoded(key, raw)
                 writer = ""
                 if assumed.unseen:
                     writer = assumed.seen(key, obj)
-                self._put(key, obj, by_watch=True, writer=writer)
+                self._put(key, obj, text=text, by_watch=True, writer=writer)
         except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
             self._went_wrong(raw, error)
 
@@ -359,10 +360,11 @@ class Informer(Store):
             self._each(items, take)
 
         def take(head: codec.Head, raw: codec.Undecoded) -> None:
-            key, uid, version, _ = head
+            key = head.key
+            version = head.resource_version
             listed.add(key)
             entry = self._entries.get(key)
-            if self._assumed.is_gone(key, uid):
+            if self._assumed.is_gone(key, head.uid):
                 self._remove(key)  # the cached object is an earlier one of this name
             elif self._assumed.is_written(key):
                 if entry is not None and entry.version == version:
@@ -370,7 +372,8 @@ class Informer(Store):
                 # The list may include a change of others that we decided without.
                 self._notify_again(key)
             elif self.went_back or entry is None or entry.version != version:
-                self._put(key, self.items.decoded(key, raw))
+                obj, text = self.items.decoded(key, raw)
+                self._put(key, obj, text=text)
 
         try:
             yield page
@@ -425,18 +428,20 @@ class Informer(Store):
             self._each(items, take)
 
         def take(head: codec.Head, raw: codec.Undecoded) -> None:
-            key, uid, version, _ = head
+            key = head.key
+            version = head.resource_version
             listed.add(key)
             entry = self._entries.get(key)
             if entry is None:
-                is_known = key in gone or self._assumed.is_gone(key, uid)
+                is_known = key in gone or self._assumed.is_gone(key, head.uid)
             else:
                 is_known = entry.version == version or is_later(entry.version, of_list)
             if not is_known:
                 is_wrong = not is_later(version, passed)
                 if is_wrong:
                     wrong(key)
-                self._put(key, self.items.decoded(key, raw), quiet=is_wrong)
+                obj, text = self.items.decoded(key, raw)
+                self._put(key, obj, text=text, quiet=is_wrong)
 
         try:
             yield page
@@ -581,6 +586,7 @@ class Informer(Store):
         key: Key,
         obj: Obj,
         *,
+        text: bytes = b"",
         by_watch: bool = False,
         own: bool = False,
         quiet: bool = False,
@@ -589,13 +595,13 @@ class Informer(Store):
         """Store an object.
 
         Only a watch can show that another object of this name was deleted before. The handlers of
-        the ``writer`` aren't notified.
+        the ``writer`` aren't notified. ``text`` is that of :meth:`keep`.
         """
         if not by_watch:
             self._witnessed.pop(key, None)
         self.left_out.pop(key, None)
         try:
-            obj = self.keep(key, obj)
+            obj = self.keep(key, obj, text)
         except RecursionError as error:  # a text may be decoded, but too deep to be encoded
             obj = self.keep(key, codec.identity(obj, error))
         except NoRoom as error:

@@ -41,26 +41,30 @@ class Items:
         """Forget the object that was decoded ahead: its item was processed, with or without it."""
         self._ahead = None
 
-    def decoded(self, key: Key, raw: codec.Undecoded) -> Obj:
-        """Return the object of an item, without its contents if it can't be used.
+    def decoded(self, key: Key, raw: codec.Undecoded) -> tuple[Obj, bytes]:
+        """Return the object of an item with its JSON, for :meth:`.Store.keep`.
+
+        An object that can't be used is without its contents. The JSON is empty unless the object
+        was decoded from it just now.
 
         Raises:
             DecodeError: Not even its name is readable.
         """
+        text = b""
         try:
             if self._ahead is not None and self._ahead[0] is raw:
                 # Decoded ahead, it may be without contents already.
                 obj = self._ahead[1]
                 self._ahead = None
             else:
-                obj = codec.lean(raw)
+                obj, text = codec.lean_with_text(raw)
             codec.check(obj, key)
             api_version = obj.get("apiVersion")
             if api_version != self._api_version and not self._is_of_group(api_version):
                 raise codec.DecodeError("it is of another API group than was asked for")
         except codec.DecodeError as error:
-            return self.without_contents(key, raw, error)
-        return obj
+            return self.without_contents(key, raw, error), b""
+        return obj, text
 
     def without_contents(self, key: Key, raw: codec.Undecoded, error: Exception) -> Obj:
         """Return an object without its contents, with the key that identified it in the list.

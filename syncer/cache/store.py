@@ -47,19 +47,27 @@ class Store:
         """Return all keys, as a view."""
         return self._entries.keys()
 
-    def keep(self, key: Key, obj: Obj) -> Obj:
+    def keep(self, key: Key, obj: Obj, text: bytes = b"") -> Obj:
         """Store an object, which the caller must not use any more, and return it as stored.
 
         ``managedFields`` are removed; ``apiVersion`` and ``kind``, which lists omit, are added.
+        ``text`` is the JSON that the object was decoded from, if it is at hand: it is stored as it
+        is, unless it has anything that is removed, lacks anything, or has escaped characters.
 
         Raises:
             NoRoom: The object is too large for the budget; one without its contents never is.
         """
         metadata = obj["metadata"]
-        metadata.pop("managedFields", None)
+        raw = text
+        if "managedFields" in metadata:
+            del metadata["managedFields"]
+            raw = b""
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
-        raw = codec.encode(obj)
+            raw = b""
+        # API servers escape <, > and &, which takes six bytes for each; our encoder doesn't.
+        if not raw or b"\\" in raw:
+            raw = codec.encode(obj)
         entry = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw)
         if len(raw) > FEW_PARTS_BYTES:
             entry = entry._replace(packed=packed(raw), parts=parts_of(raw))

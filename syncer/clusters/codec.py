@@ -104,7 +104,7 @@ def observed(data: bytes | msgspec.Raw) -> Obj:
 
 
 def stored(data: bytes) -> Obj:
-    """Decode an object that was encoded for the cache, so without ``managedFields``."""
+    """Decode an object of a store, so without ``managedFields``."""
     try:
         found: Obj = _decode(data)
     except RecursionError:  # it was decoded from a shallower call
@@ -120,7 +120,7 @@ _decode_outline = msgspec.json.Decoder(_Outline).decode
 
 
 def outline(data: bytes) -> Obj:
-    """Decode only the metadata of an object that was encoded for the cache.
+    """Decode only the metadata of an object of a store.
 
     The rest, which tenants fill, is skipped at a tenth of the cost.
     """
@@ -141,24 +141,36 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     Raises:
         DecodeError: The text is not a JSON object, or has too many parts.
     """
+    return lean_with_text(data)[0]
+
+
+def lean_with_text(data: bytes | msgspec.Raw) -> tuple[Obj, bytes]:
+    """Decode an object as :func:`lean` does, and return it with the text that was decoded.
+
+    Raises:
+        DecodeError: As :func:`lean`.
+    """
     text = bytes(data)
     if len(text) > UNCOUNTED:
         _must_be_readable(text, MOST_PARTS)
     start = text.find(b',"managedFields":[{')
     try:
         if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
-            end = text.find(b"}]", start) + 2
+            # One character is found ten times as fast as two.
+            end = text.find(b"]", start)
+            if text[end - 1 : end] != b"}":
+                end = text.find(b"}]", start) + 1
+            end += 1
             if text[end : end + 3] == b'},"' and text[end + 3 : end + 4].isalpha():
                 view = memoryview(text)
+                cut = b"".join((view[:start], view[end:]))
                 try:
-                    found: Obj = _decode(b"".join((view[:start], view[end:])))
+                    return _decode(cut), cut
                 except DecodeError:
-                    found = _decode(text)
-                return found
-        found = _decode(text)
+                    return _decode(text), text
+        return _decode(text), text
     except (RecursionError, UnicodeDecodeError) as error:
         raise _decode_error(error) from None
-    return found
 
 
 #: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a
@@ -278,6 +290,8 @@ def encode_sorted(value: Any) -> str:
 
 def size(raw: Undecoded) -> int:
     """Return the number of bytes."""
+    if isinstance(raw, bytes):
+        return len(raw)
     return memoryview(raw).nbytes
 
 
@@ -298,7 +312,7 @@ class _Head(msgspec.Struct, gc=False):
     kind: str = ""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, gc=False, frozen=True):
     """The identity of a version of an object. ``kind`` is ``""`` in lists of built-in kinds."""
 
     key: Key

@@ -7,7 +7,7 @@ from typing import Self
 
 from syncer.api.errors import Expired
 from syncer.clusters import errors
-from syncer.clusters.codec import UNREADABLE, DecodeError, Raw, WatchEvent, watch_event
+from syncer.clusters.codec import NULL, UNREADABLE, DecodeError, WatchEvent, watch_event
 from syncer.clusters.errors import ClusterOrigin, FailedRequest
 from syncer.clusters.transport import (
     ConnectionFailed,
@@ -73,11 +73,17 @@ class WatchStream:
             raise RuntimeError("a watch is opened by 'async with'")
         try:
             lines = await anext(self._batches)
-            return [_event(line) for line in lines]
         except ReplyTooLarge as failure:
             raise Expired(f"{self._where}: {failure}", **self._where.fields()) from failure
         except ConnectionFailed as failure:
             raise errors.from_failure(failure, self._where, self._origin) from failure
+        events: list[WatchEvent] = []
+        for line in lines:
+            try:
+                events.append(watch_event(line))
+            except DecodeError:
+                events.append(_NO_EVENT)
+        return events
 
     async def _refuse(self, stream: Stream) -> None:
         try:
@@ -89,9 +95,5 @@ class WatchStream:
         raise errors.from_response(reply, self._where, self._origin)
 
 
-def _event(line: bytes) -> WatchEvent:
-    """Return the event of a line; a line that is no event has the type ``UNREADABLE``."""
-    try:
-        return watch_event(line)
-    except DecodeError:
-        return WatchEvent(UNREADABLE, Raw(b"null"))
+#: Stands for a line that is no event.
+_NO_EVENT = WatchEvent(UNREADABLE, NULL)

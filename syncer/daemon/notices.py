@@ -117,9 +117,11 @@ class Notices:
     def _report(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
         for raw in items:
             try:
-                key, uid, _, _ = codec.head(raw)
+                head = codec.head(raw)
             except codec.DecodeError:
                 continue
+            key = head.key
+            uid = head.uid
             if hash(uid) in self._notified or not self._limits[resource].take_now(self._clock()):
                 continue
             self._notified[hash(uid)] = None

@@ -150,11 +150,12 @@ class ClusterInformer(Informer):
             function.update(key, obj)
         return not any(key in each.failed for each in functions)
 
-    def keep(self, key: Key, obj: Obj) -> Obj:
+    def keep(self, key: Key, obj: Obj, text: bytes = b"") -> Obj:
         """Store an object as its transform leaves it, and return that."""
         if self._transform is not None and codec.UNREADABLE not in obj:
             obj = self._transform(obj)
-        return super().keep(key, obj)
+            text = b""
+        return super().keep(key, obj, text)
 
     # -- notifications of the reflector ------------------------------------------------------------
 

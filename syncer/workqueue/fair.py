@@ -162,7 +162,8 @@ class FairQueue:
 
     def absorb(self, request: SyncRequest) -> None:
         """Let the reconcile that begins now cover the additions of its request up to now."""
-        self._again.pop(request, None)
+        if self._again:
+            self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
         """Return True if a running request may take so many bytes of memory.
@@ -187,8 +188,12 @@ class FairQueue:
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker and so many writes."""
         del self._running[request]
-        weighed = self._weighed.pop(request, 0)
-        too_heavy = self._too_heavy.pop(request, 0)
+        weighed = 0
+        if self._weighed:
+            weighed = self._weighed.pop(request, 0)
+        too_heavy = 0
+        if self._too_heavy:
+            too_heavy = self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
             if weighed:
@@ -208,7 +213,7 @@ class FairQueue:
         gate = self._gate(request) if self._gates else None
         if gate is not None:
             gate.leave(writes, self._clock())
-        again = self._again.pop(request, None)
+        again = self._take_again(request) if self._again else None
         if again is not None:
             self._waiting[request], low = again
             self._put(request, low=low)
@@ -284,7 +289,8 @@ class FairQueue:
         if lane.paused:
             lane.paused = False
             self._weight += lane.weight
-        self._offer(lane)
+        if not lane.is_empty:
+            self._offer(lane)
 
     def leave(self, cluster: str) -> None:
         """Forget a virtual cluster that was removed: its requests and its limits.
@@ -364,6 +370,10 @@ class FairQueue:
     def _gate(self, request: SyncRequest) -> Gate | None:
         return self._gates.get((request.cluster, request.syncer))
 
+    def _take_again(self, request: SyncRequest) -> tuple[float, bool] | None:
+        """Remove what is known of a request's changes while it was worked on, and return it."""
+        return self._again.pop(request, None)
+
     def _put(self, request: SyncRequest, *, low: bool) -> None:
         """Put a request into its lane, or to the gate before it."""
         gate = self._gate(request) if self._gates else None
@@ -390,7 +400,7 @@ class FairQueue:
 
     def _offer(self, lane: Lane) -> None:
         """List a lane with a ready request, and wake a waiting worker."""
-        if lane.paused or lane.is_empty:
+        if lane.paused:
             return
         if not lane.listed:
             lane.used = max(lane.used, self._now_used)

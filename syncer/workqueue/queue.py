@@ -88,7 +88,8 @@ class Queue(DelayingQueue):
 
         Its next retry has the shortest delay again.
         """
-        self._failures.pop(request, None)
+        if self._failures:
+            self._failures.pop(request, None)
         if self._retries:
             retries = self._retries.get((request.cluster, request.syncer))
             if retries is not None and retries.succeeded(request):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from informer_scene import A, obj
@@ -24,12 +24,14 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The versions of the large items that are decoded."""
     found: list[str] = []
 
-    def lean(raw: codec.Raw, lean: Callable[[codec.Raw], Obj] = codec.lean) -> Obj:
+    lean_with_text = codec.lean_with_text
+
+    def counted(raw: codec.Raw) -> tuple[Obj, bytes]:
         if codec.size(raw) > STEP_BYTES:
             found.append(codec.version(raw))
-        return lean(raw)
+        return lean_with_text(raw)
 
-    monkeypatch.setattr(codec, "lean", lean)
+    monkeypatch.setattr(codec, "lean_with_text", counted)
     return found
 
 

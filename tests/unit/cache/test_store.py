@@ -3,12 +3,14 @@
 import sys
 from typing import Any
 
+import pytest
 from informer_scene import MAPS, A, B, obj
 
 from syncer.api import Obj
 from syncer.byte_budget import ByteBudget
 from syncer.cache.entry import Entry
 from syncer.cache.store import Store
+from syncer.clusters import codec
 
 
 def test_store_keeps_no_managed_fields_and_fills_in_the_kind() -> None:
@@ -67,3 +69,40 @@ def test_outline_is_read_from_deeper_calls_than_the_object_was_kept_from() -> No
         nested = {"a": nested}
     store.keep(A, obj(1, data=nested))
     assert (down(sys.getrecursionlimit() // 2 - 40) or {})["metadata"]["name"] == A.name
+
+
+def test_text_that_an_object_was_decoded_from_is_stored_as_it_is() -> None:
+    store = Store(MAPS, ByteBudget())
+    text = codec.encode(obj(1, data={"color": "blue"}))
+    store.keep(A, codec.decode(text), text)
+    entry = store.entry(A)
+    assert entry is not None
+    assert entry.packed is text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        codec.encode(obj(1) | {"metadata": obj(1)["metadata"] | {"managedFields": [{"manager": "kubectl"}]}}),
+        codec.encode(obj(1) | {"metadata": obj(1)["metadata"] | {"managedFields": None}}),
+        codec.encode({name: value for name, value in obj(1).items() if name not in ("apiVersion", "kind")}),
+        codec.encode(obj(1, data={"<": "blue"})).replace(b"<", b"\\u003c"),
+    ],
+    ids=["managed fields", "no managed fields", "item of a list", "escaped"],
+)
+def test_text_of_an_object_is_not_stored_if_encoding_it_gives_another_one(text: bytes) -> None:
+    store = Store(MAPS, ByteBudget())
+    kept = store.keep(A, codec.decode(text), text)
+    entry = store.entry(A)
+    assert entry is not None
+    assert entry.packed == codec.encode(kept)
+    assert len(entry.packed) != len(text)
+
+
+def test_outline_of_a_text_that_names_a_field_twice_is_that_of_the_object() -> None:
+    store = Store(MAPS, ByteBudget())
+    earlier = codec.encode(obj(1, B))
+    text = earlier[:-1] + b"," + codec.encode({"metadata": obj(2)["metadata"]})[1:]
+    store.keep(A, codec.decode(text), text)
+    assert store.outline(A) == {"metadata": obj(2)["metadata"]}
+    assert store.get(A) == obj(2)

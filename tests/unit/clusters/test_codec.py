@@ -64,7 +64,7 @@ def test_last_page_and_an_empty_list() -> None:
 
 
 def test_head_of_a_cluster_scoped_object() -> None:
-    assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == (Key("", "n"), "", "", "")
+    assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == codec.Head(Key("", "n"), "", "", "")
 
 
 def test_event_keeps_its_object_undecoded() -> None:
@@ -95,7 +95,7 @@ def test_head_is_the_same_in_any_order_of_fields(metadata: Obj, kind: bool, sort
     raw = msgspec.json.encode({**obj, "metadata": metadata, "spec": {"name": "other"}})
     found = {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")}
     key = Key(found["namespace"], found["name"])
-    assert codec.head(raw) == (key, found["uid"], found["resourceVersion"], obj.get("kind", ""))
+    assert codec.head(raw) == codec.Head(key, found["uid"], found["resourceVersion"], obj.get("kind", ""))
 
 
 @pytest.mark.parametrize("order", ["built-in", "custom"])
@@ -128,9 +128,9 @@ def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
 def test_beginning_of_an_api_servers_reply_is_enough() -> None:
     """Behind it nothing is read, so it costs the same for any size."""
     begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
-    assert codec.head(begun) == (Key("b", "a"), "u", "7", "Pod")
+    assert codec.head(begun) == codec.Head(Key("b", "a"), "u", "7", "Pod")
     listed = b'{"metadata":{"name":"a","generateName":"a-","uid":"u","resourceVersion":"7"}'
-    assert codec.head(listed) == (Key("", "a"), "u", "7", "")
+    assert codec.head(listed) == codec.Head(Key("", "a"), "u", "7", "")
 
 
 # -- what can't be read ----------------------------------------------------------------------------
@@ -288,8 +288,9 @@ def test_lean_object_lacks_managed_fields_at_most(written: tuple[dict[str, Any],
     assert codec.lean(text).get("spec") == obj.get("spec")
 
 
-def test_managed_fields_as_an_api_server_writes_them_are_cut_out() -> None:
-    entry = {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {'k:{"type":"Ready"}': {".": {}}}}}
+@pytest.mark.parametrize("manager", ["kubelet", "a]b"])
+def test_managed_fields_as_an_api_server_writes_them_are_cut_out(manager: str) -> None:
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:status": {'k:{"type":"Ready"}': {".": {}}}}}
     metadata = {"name": "a", "uid": "u1", "resourceVersion": "7", "managedFields": [entry, entry]}
     obj = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"nodeName": "n"}}
     assert codec.lean(codec.encode(obj)) == without_managed_fields(obj)
@@ -299,6 +300,12 @@ def test_managed_fields_of_a_custom_resource_are_left_in_its_contents() -> None:
     obj = {"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": {"b": 1, "managedFields": [{"c": 1}]}}
     text = codec.encode({**obj, "status": {}})
     assert codec.lean(text) == {**obj, "status": {}}
+
+
+@given(objects_as_written())
+def test_text_of_a_lean_object_gives_the_object_again(written: tuple[dict[str, Any], bytes]) -> None:
+    found, text = codec.lean_with_text(written[1])
+    assert codec.decode(text) == found == codec.lean(written[1])
 
 
 LARGE = 3 << 20

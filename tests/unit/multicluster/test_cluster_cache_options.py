@@ -10,7 +10,8 @@ from cache_scene import CacheScene, Door, Site, now, until
 from fleet_scene import PODS, SECRETS, running
 
 from kube_envtest import Rule
-from syncer.api import Key, Unreachable
+from syncer.api import Key, Obj, Unreachable
+from syncer.clusters import codec
 from syncer.clusters.client import PAGE
 from syncer.clusters.credentials import Access, LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
@@ -26,6 +27,7 @@ from syncer.multicluster import (
     StaticProvider,
 )
 from syncer.multicluster.cluster_cache import dial
+from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.resources.kinds import NODES
 from syncer.testing.objects import node, pod, secret
 
@@ -122,6 +124,19 @@ async def test_transform_of_a_resource_wins_over_that_of_all() -> None:
         [found] = await cache.get_client("a").list(SECRETS)
         assert "type" not in found
         assert "data" in found
+
+
+def test_object_that_a_watch_shows_is_stored_as_its_transform_leaves_it() -> None:
+    def without_data(obj: Obj) -> Obj:
+        return {name: value for name, value in obj.items() if name != "data"}
+
+    cache = ClusterInformer(
+        "a", SECRETS, namespace="", selector="", transform=without_data, clock=lambda: 0.0, ordered=lambda: True
+    )
+    shown = secret("x", {"a": "b"}, metadata={"uid": "u1", "resourceVersion": "1"})
+    cache.event("ADDED", codec.encode(shown))
+    for _ in range(2):  # the first reader gets the object that was decoded from the event
+        assert cache.get(Key("shop", "x")) == without_data(shown)
 
 
 async def test_indexes_are_filled_before_a_cluster_counts_as_connected_also_again() -> None:
