@@ -274,7 +274,8 @@ class Context(Generic[C]):
 
         Call it at each decision about the object; the event is recorded once.
         """
-        self.reader.leave_out(fields)
+        if fields:
+            self.reader.leave_out(fields)
 
     def virtual(self, resource: Resource, key: Key) -> Obj | None:
         """Return a virtual object from the cache by its virtual key, or None.

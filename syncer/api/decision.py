@@ -177,7 +177,9 @@ class Decision:
 
         The result is pending if either decision is, and then has the reason of that one.
         """
-        times = [time for time in (self.after, other.after) if time is not None]
+        after = self.after
+        if after is None or (other.after is not None and other.after < after):
+            after = other.after
         outcome = Outcome.IN_STEP
         if self.outcome is Outcome.PENDING:
             outcome = Outcome.PENDING
@@ -185,16 +187,19 @@ class Decision:
         elif other.outcome is Outcome.PENDING:
             outcome = Outcome.PENDING
             reason = other.reason
+        elif self.reason and other.reason:
+            reason = f"{self.reason}; {other.reason}"
         else:
-            reason = "; ".join([each for each in (self.reason, other.reason) if each])
+            # A reason with a code is that of a decision which skips or waits.
+            reason = str(self.reason or other.reason)
         return Decision(
-            writes=self.writes + other.writes,
-            reason=reason,
-            outcome=outcome,
-            after=min(times, default=None),
-            on=self.on + other.on,
-            warning=self.warning or other.warning,
-            is_step=self.is_step or other.is_step,
+            self.writes + other.writes,
+            reason,
+            outcome,
+            after,
+            self.on + other.on,
+            self.warning or other.warning,
+            self.is_step or other.is_step,
         )
 
     def warn(self, reason: str, message: str) -> "Decision":
@@ -241,23 +246,26 @@ def apply(
         controlled_by_namespace: Create the host object with its namespace as its controller, unless
             it has another. An object that is there already stays as it is.
     """
-    sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
-    writes = [
-        Write(
-            side,
+    writes: tuple[Write, ...] = ()
+    if host is not None:
+        write = Write(
+            Side.HOST,
             Verb.APPLY,
-            obj,
+            host,
             exact,
             resource,
-            create_only=create_only,
-            partial=partial,
+            create_only,
+            partial,
             tokens=tokens,
-            controlled_by_namespace=controlled_by_namespace and side is Side.HOST,
+            controlled_by_namespace=controlled_by_namespace,
         )
-        for side, obj in sides
-        if obj is not None
-    ]
-    return Decision(tuple(writes), reason)
+        writes = (write,)
+    if virtual is not None:
+        write = Write(
+            Side.VIRTUAL, Verb.APPLY, virtual, exact, resource, create_only, partial, tokens=tokens
+        )
+        writes += (write,)
+    return Decision(writes, reason)
 
 
 def delete(

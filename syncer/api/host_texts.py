@@ -3,7 +3,7 @@ namespace.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
@@ -26,6 +26,8 @@ MOST_WORDS = 500
 #: is a space in it.
 _TEXTS = ("message", "error")
 _REASON = "reason"
+#: All of them.
+_ENDS = (*_TEXTS, _REASON)
 #: The container's own last words, which aren't the host's.
 _OWN = "terminated"
 #: The kinds with the most widely valid host names: one in namespaces, and one in none.
@@ -78,7 +80,7 @@ class HostNames:
         self._namespace = namespace or HOST
         self._load = known
         self._original = original
-        self._kinds = tuple(dict.fromkeys((resource, _IN_NAMESPACES, _IN_NONE)))
+        self._resource = resource
         self._homes: dict[str, bool] = {}
         self._keys: dict[Key, Key | None] = {}
         self._words: dict[str, str] = {}
@@ -109,6 +111,10 @@ class HostNames:
         return _replaced(status, translated)
 
     # -- inside ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _kinds(self) -> tuple[Resource, ...]:
+        return tuple(dict.fromkeys((self._resource, _IN_NAMESPACES, _IN_NONE)))
 
     @cached_property
     def _known(self) -> Mapping[str, str]:
@@ -289,20 +295,23 @@ def _is_text(name: str, value: str) -> bool:
     return ending.endswith(_TEXTS) or (" " in value and ending.endswith(_REASON))
 
 
-def _messages(status: Json) -> Iterator[str]:
-    """Yield all texts in a status, those of lists in order."""
+def _messages(status: Json) -> list[str]:
+    """Return all texts in a status, those of lists in order."""
+    found: list[str] = []
     rest = [status]
     while rest:
         value = rest.pop()
-        if isinstance(value, list):
-            rest += reversed(value)
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             for name, each in reversed(value.items()):
                 if isinstance(each, str):
-                    if _is_text(name, each):
-                        yield each
-                elif name != _OWN:
+                    # Most have other names, and a call for each takes a third of the time.
+                    if name.lower().endswith(_ENDS) and _is_text(name, each):
+                        found.append(each)
+                elif each and name != _OWN:
                     rest.append(each)
+        elif isinstance(value, list):
+            rest += reversed(value)
+    return found
 
 
 def _replaced(value: Json, translated: Mapping[str, str]) -> Json:

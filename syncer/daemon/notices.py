@@ -112,7 +112,7 @@ class Notices:
         if self._discovery.served(resource) is None:
             return False
         controllers = self._pair.controllers.values()
-        return not any(controller.stands_for(resource) for controller in controllers)
+        return not any(controller.stands_for == resource for controller in controllers)
 
     def _report(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
         for raw in items:

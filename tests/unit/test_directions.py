@@ -306,8 +306,8 @@ def test_objects_in_namespaces_of_the_operators_are_no_copies() -> None:
         assert not direction.is_real(ctx, of_another)
         assert world.settle(kind, KEY) == [], "in step, whatever the other one has made"
     pair = world.pair
-    assert pair.controllers["down"].stands_for(MAPS)
-    assert not pair.controllers["elsewhere"].stands_for(MAPS)
+    assert pair.controllers["down"].stands_for == MAPS
+    assert pair.controllers["elsewhere"].stands_for is None
     [copied] = world.context(Elsewhere).copied_by("", "ConfigMap")
     assert copied.host_key(KEY) == HOST_KEY
 

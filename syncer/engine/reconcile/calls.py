@@ -201,12 +201,15 @@ def _changes(
     for part in want.keys() | removable:
         if part in _IDENTITY:
             continue
+        wanted = want.get(part, _ABSENT)
         found = live.get(part, _ABSENT)
-        if same(want.get(part, _ABSENT), found):
+        if same(wanted, found):
             continue
+        if wanted is None and not verbatim:
+            wanted = _ABSENT
         below = exact.get(part, NOWHERE)
         change = _difference(
-            _wanted(want, part, verbatim),
+            wanted,
             found,
             before.get(part),
             below or NOWHERE,
@@ -274,24 +277,17 @@ def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
     return result
 
 
-def _wanted(want: Obj, name: str, verbatim: bool) -> Any:
-    """Return the wanted value of a field, or ``_ABSENT``. Without ``verbatim``, None is absent."""
-    value = want.get(name, _ABSENT)
-    if value is None and not verbatim:
-        return _ABSENT
-    return value
-
-
 def _difference(
     want: Any, live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bool
 ) -> Any:
-    """Return the merge patch from ``live`` to ``want``, or ``_SAME``.
+    """Return the merge patch from ``live`` to ``want``, or ``_SAME`` if it would change nothing.
 
-    In the patch a null that is a value is :data:`~syncer.clusters.codec.NULL`.
+    The two aren't the same, unless both are absent. In the patch a null that is a value is
+    :data:`~syncer.clusters.codec.NULL`.
     """
-    if same(want, live):
-        return _SAME
     if want is _ABSENT:
+        if live is _ABSENT:
+            return _SAME
         return _removal(live, before, exact, whole=whole, verbatim=verbatim)
     if isinstance(live, dict) and isinstance(want, dict):
         own = before if isinstance(before, dict) else {}
@@ -331,23 +327,32 @@ def _removal(live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bo
 def _fields(
     want: Obj, live: Obj, before: FieldTree, exact: Nested, *, whole: bool, verbatim: bool
 ) -> Any:
-    names = set()
+    patch: Obj = {}
     for name, value in want.items():
         found = live.get(name, _ABSENT)
-        if value != found or (type(value) is not str and not of_same_types(value, found)):
-            names.add(name)
+        if value == found and (type(value) is str or of_same_types(value, found)):
+            continue
+        if value is None and not verbatim:
+            value = _ABSENT
+        below = exact.get(name, NOWHERE)
+        change = _difference(
+            value,
+            found,
+            before.get(name),
+            below or NOWHERE,
+            whole=whole or below is None,
+            verbatim=verbatim,
+        )
+        if change is not _SAME:
+            patch[name] = change
 
     removable = live.keys() - want.keys()
     if not whole:
         removable &= before.keys() | exact.keys()
-    names |= removable
-
-    patch: Obj = {}
-    for name in names:
+    for name in removable:
         below = exact.get(name, NOWHERE)
-        change = _difference(
-            _wanted(want, name, verbatim),
-            live.get(name, _ABSENT),
+        change = _removal(
+            live[name],
             before.get(name),
             below or NOWHERE,
             whole=whole or below is None,
@@ -384,9 +389,10 @@ def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
 
 def _deletion(write: Write, live: Obj, *, verbatim: bool) -> list[Call]:
     calls: list[Call] = []
-    if write.final_status is not None:
+    status = live.get("status")
+    if write.final_status is not None and not same(write.final_status, status):
         change = _difference(
-            write.final_status, live.get("status"), None, NOWHERE, whole=True, verbatim=verbatim
+            write.final_status, status, None, NOWHERE, whole=True, verbatim=verbatim
         )
         if change is not _SAME:
             version = write.obj["metadata"].get("resourceVersion")

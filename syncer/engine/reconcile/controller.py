@@ -215,7 +215,7 @@ class Reads:
             self._resolved.add((resource, key, comes_later))
 
     def _resolve(self, resource: Resource, key: Key, host_key: Key, comes_later: bool) -> None:
-        standing = [each for each in self._controllers.values() if each.stands_for(resource)]
+        standing = [each for each in self._controllers.values() if each.stands_for == resource]
         for controller in standing:
             if self._leads_home(controller, key, host_key):
                 return
@@ -296,7 +296,7 @@ class Reads:
 
     def synced(self, resource: Resource) -> bool:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
-        return any(each.stands_for(resource) for each in self._controllers.values())
+        return any(each.stands_for == resource for each in self._controllers.values())
 
     def is_complete(self, side: Side, resource: Resource) -> bool:
         """Return True if the cache has been filled: not while the first list fails."""
@@ -437,6 +437,9 @@ class BoundSyncer:
     settings: Settings = field(init=False)
     #: The resources of its own objects, by side; none if it syncs nothing.
     resources: Mapping[Side, Resource] = field(init=False)
+    #: The resource of the virtual objects that it has host objects for, to which a name in a copy
+    #: may lead; None if it has none.
+    stands_for: Resource | None = field(init=False)
     #: The host namespaces that its objects are put in; None if these are copies.
     own_namespaces: tuple[str, ...] | None = field(init=False)
     #: True if its host objects are only in the namespaces that copies are put in.
@@ -460,6 +463,9 @@ class BoundSyncer:
         self.metadata = self._metadata_filter()
 
         self.resources = dict(zip(Side, resources_of(self.syncer), strict=False))
+        self.stands_for = None
+        if self.direction.by_host and not self.direction.made_for:
+            self.stands_for = self.syncer.resource
         own: dict[Side, SideInformer] = {}
         for side, resource in self.resources.items():
             if self.view.informers.has(side, resource):
@@ -524,14 +530,6 @@ class BoundSyncer:
     def name(self) -> str:
         """The name of the syncer."""
         return self.syncer.name
-
-    def stands_for(self, resource: Resource) -> bool:
-        """Return True if the syncer has host objects for virtual objects of this resource.
-
-        A name in a copy may lead to these.
-        """
-        direction = self.direction
-        return direction.by_host and self.syncer.resource == resource and not direction.made_for
 
     def match(self, key: Key, host: Obj) -> Match:
         """Return whether a host object stands for the virtual object of this key.

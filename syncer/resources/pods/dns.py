@@ -34,7 +34,7 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
     key = _service(ctx)
     if key is None or not uses_cluster_dns(virtual["spec"]):
         return None
-    if ctx.virtual(SERVICES, key) is None or _address(ctx, key):
+    if _address(ctx, key) or ctx.virtual(SERVICES, key) is None:
         return None
     reference = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
     return wait(reasons.NO_DNS_ADDRESS(key), on=(reference,))

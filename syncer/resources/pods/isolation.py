@@ -109,7 +109,7 @@ def labels(ctx: Context, virtual: Obj) -> dict[str, str]:
     one with values of wrong types or unknown operators, as a malicious or newer API server may have
     it; and so do more policies or expressions than are compared.
     """
-    policies = _policies_of(ctx, key_of(virtual).namespace)
+    policies = _policies_of(ctx, virtual)
     if policies is None:
         return {}
     types = _TYPES if policies.reason else _isolated_types(policies, labels_of(virtual))
@@ -122,7 +122,7 @@ def warned(ctx: Context, virtual: Obj, decision: Decision) -> Decision:
 
     A warning that it has already comes first.
     """
-    policies = _policies_of(ctx, key_of(virtual).namespace)
+    policies = _policies_of(ctx, virtual)
     if policies is None or not policies.reason or decision.warning is not None:
         return decision
     return decision.warn(EVENT, policies.reason)
@@ -158,12 +158,13 @@ _State = frozenset[frozenset[str]]
 _MANY = _Policies(reason=f"{_WHOLE}: there are more than {MOST_READ} NetworkPolicies; delete some")
 
 
-def _policies_of(ctx: Context, home: str) -> _Policies | None:
-    """Return the policies of a virtual namespace; None if there are none, or none are synced."""
+def _policies_of(ctx: Context, virtual: Obj) -> _Policies | None:
+    """Return the policies of a Pod's namespace; None if there are none, or none are synced."""
     config = ctx.settings.section(NetworkPolicySyncer.name, NetworkPolicyConfig)
     if config is None:
         return None
     reader = ctx.reader
+    home = key_of(virtual).namespace
     keys = reader.indexed(Side.VIRTUAL, NETWORK_POLICIES, _BY_NAMESPACE, home)
     if not keys:
         return None

@@ -62,7 +62,7 @@ class PodRecord:
     images: Mapping[str, str] = field(default_factory=dict)
     #: The names of the volumes.
     volumes: Sequence[str] = ()
-    #: The text of the annotation; ``""`` if it isn't known yet.
+    #: The text of the annotation, which never changes; ``""`` before somebody asked for it.
     _text: str = field(default="", init=False, repr=False, compare=False)
 
     def has(self, part: str, name: str) -> bool:
@@ -97,7 +97,7 @@ class PodRecord:
         for part, container in _each(virtual, _FIXED):
             if self.has(part, container["name"]):
                 images[container["name"]] = _digest(container)
-        return replace(self, images=images)
+        return PodRecord(self.containers, images, self.volumes)
 
     def bounded(self) -> "PodRecord":
         """Return the record.
@@ -122,7 +122,9 @@ class PodRecord:
             parts[_IMAGES] = dict(self.images)
         if self.volumes:
             parts[_VOLUMES] = list(self.volumes)
-        return json.dumps(parts, separators=(",", ":"), sort_keys=True)
+        text = json.dumps(parts, separators=(",", ":"), sort_keys=True)
+        object.__setattr__(self, "_text", text)
+        return text
 
 
 def mark(marks: Marks) -> str:
@@ -165,9 +167,7 @@ def _read(text: str) -> PodRecord:
     volumes = found.get(_VOLUMES)
     if not isinstance(volumes, list):
         volumes = []
-    record = PodRecord(containers, images, _texts(volumes))
-    object.__setattr__(record, "_text", record.written())
-    return record
+    return PodRecord(containers, images, _texts(volumes))
 
 
 def created(virtual: Obj) -> PodRecord:

@@ -104,7 +104,10 @@ def fields_left_out(ctx: Context[PodConfig], virtual: Obj, copy: Obj) -> list[st
 
 def _lacking(wanted: Obj, there: Obj) -> list[str]:
     """Return the names of the fields that have a value in ``wanted``, and none in ``there``."""
-    return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
+    missing = wanted.keys() - there.keys()
+    if not missing:
+        return []
+    return sorted(name for name in missing if wanted[name] not in _NOTHING)
 
 
 def metadata(ctx: Context[PodConfig], virtual: Obj, sent: record.PodRecord) -> Obj:

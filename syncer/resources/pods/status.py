@@ -128,7 +128,9 @@ def _conditions(pair: Pair, *, behind: bool) -> list[Obj]:
 
 def _gates(pod: Obj) -> frozenset[str]:
     """Return the conditions of a Pod's readiness gates."""
-    gates = pod["spec"].get("readinessGates") or ()
+    gates = pod["spec"].get("readinessGates")
+    if not gates:
+        return frozenset()
     return frozenset(gate["conditionType"] for gate in gates) - HOST_CONDITIONS
 
 

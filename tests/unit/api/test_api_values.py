@@ -21,6 +21,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     labels_of,
+    reasons,
     retry,
     set_conditions,
     skip,
@@ -110,6 +111,22 @@ def test_decision_followed_by_another() -> None:
     assert len(both.then(apply(virtual=POD)).writes) == 2
     assert apply(host=POD).then(skip("nothing more")).outcome is Outcome.IN_STEP
     assert Decision().then(Decision()).after is None
+    assert retry(5, "two").then(apply(host=POD).look_again(30)).after == 5
+    assert Decision(after=5.0).then(Decision()).after == 5
+    assert Decision().then(Decision(after=5.0)).after == 5
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "both"), [("one", "two", "one; two"), ("one", "", "one"), ("", "two", "two"), ("", "", "")]
+)
+def test_reasons_of_two_decisions_are_joined(one: str, two: str, both: str) -> None:
+    assert apply(host=POD, reason=one).then(apply(virtual=POD, reason=two)).reason == both
+
+
+def test_reason_of_a_decision_that_skips_is_a_text_where_another_one_writes() -> None:
+    skipped = skip(reasons.NO_OBJECT())
+    found = apply(host=POD).then(skipped).reason
+    assert (type(found), found) == (str, skipped.reason)
 
 
 def test_problem_names_path_fault_and_remedy() -> None:

@@ -126,8 +126,13 @@ class CircuitBreaker:
             Refused: A deletion is held.
         """
         controller = observed.controller
-        deletions = [write for write in decision.writes if write.verb is Verb.DELETE]
-        unseen = [write for write in deletions if self._is_unseen(observed, write)]
+        unseen = [
+            write
+            for write in decision.writes
+            if write.verb is Verb.DELETE and self._is_unseen(observed, write)
+        ]
+        if not unseen and not self.stopped:
+            return decision
         if unseen and any(store.is_in_part for store in controller.own_stores()):
             # Counting waits for the complete list, as each page may show hundreds.
             return wait(reasons.LIST_IN_PART(decision.reason), after=LOOK)

@@ -260,6 +260,18 @@ def test_confirmation_counts_once() -> None:
     assert not scene.is_deleted()
 
 
+def test_held_deletion_stays_held_when_a_watch_shows_its_cause() -> None:
+    scene = Lost()
+    scene.lose(6)
+    scene.listed()
+    assert not scene.is_deleted()
+    scene.bring_back(1)
+    scene.lose(1, reported=True)
+    assert not scene.is_deleted()
+    scene.confirm()
+    assert scene.is_deleted()
+
+
 # -- release -------------------------------------------------------------------------------------------------------
 
 
