@@ -275,8 +275,9 @@ class Exchange(Http1Connection):
         self.stretched = False
         self.idle_since = 0.0
         self._waiter: asyncio.Future[HttpResponse] | None = None
-        #: The body so far. A BytesIO hands it out without a copy; the idle connection keeps none.
-        self._body = io.BytesIO()
+        #: The body so far: a piece, mostly all of it, or several in a BytesIO, which hands them out
+        #: without a copy. The idle connection keeps none.
+        self._body: bytes | io.BytesIO = b""
         self._most = LARGEST_REPLY
         #: The bytes that the body may have before there must be room for more.
         self._room_for = LARGE_REPLY
@@ -337,10 +338,14 @@ class Exchange(Http1Connection):
 
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
-        self._body.write(piece)
         self._head_size = 0
-        if self._body.tell() > self._room_for and self.open:
-            self._outgrow(self._body.tell())
+        if not self._body:
+            self._body = piece
+            size = len(piece)
+        else:
+            size = self._append(piece)
+        if size > self._room_for and self.open:
+            self._outgrow(size)
 
     def on_message_complete(self) -> None:
         """Deliver the complete response."""
@@ -348,15 +353,32 @@ class Exchange(Http1Connection):
         if self._parser.get_status_code() < 200:
             self._complete_head = False
             return
+        body = self._take_body()
+        if len(body) > STRETCHING:
+            self.stretched = True
+        self._answer(self._parser, body)
+
+    def _append(self, piece: bytes) -> int:
+        """Add a further piece of the body. Return the bytes of all pieces."""
+        if isinstance(self._body, bytes):
+            first = self._body
+            self._body = io.BytesIO()
+            self._body.write(first)
+        self._body.write(piece)
+        return self._body.tell()
+
+    def _take_body(self) -> bytes:
+        """Return the body, and keep it no longer."""
         body = self._body
-        self._body = io.BytesIO()
-        self.stretched = self.stretched or body.tell() > STRETCHING
-        self._answer(self._parser, body.getvalue())
+        self._body = b""
+        if isinstance(body, bytes):
+            return body
+        return body.getvalue()
 
     def _outgrow(self, size: int) -> None:
         """Handle a body that has come to more bytes than there was room for."""
         if size > self._most:
-            self._body = io.BytesIO()
+            self._body = b""
             self.fail(ReplyTooLarge(self._most))
         else:
             self._room_for = min(self._room(size), self._most)
@@ -388,7 +410,6 @@ class Exchange(Http1Connection):
             return
         if self._failure is None and self._complete_head and self._until_closed():
             status = self._parser.get_status_code()
-            body = self._body.getvalue()
-            waiter.set_result(HttpResponse(status, Headers(self._headers), body))
+            waiter.set_result(HttpResponse(status, Headers(self._headers), self._take_body()))
         else:
             waiter.set_exception(failure)

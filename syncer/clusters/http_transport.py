@@ -76,7 +76,9 @@ class HttpTransport:
         head = self._head_of(access, request)
         body = request.body or b""
         head_only = request.method == "HEAD"
-        connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
+        connection = self._pool.at_once(access.tls)
+        if connection is None:
+            connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
             response = await connection.exchange(
@@ -187,12 +189,15 @@ class HttpTransport:
         if access is not self._access:
             self._access = access
             self._head = self.dialer.fixed_head(access)
-        line = f"{request.method} {self.dialer.prefix}{request.path} HTTP/1.1\r\n"
-        head = f"{line}{self._head}Accept: {request.accept}\r\n"
+        of_body = ""
         if request.body is not None:
-            head += f"Content-Type: {request.content_type}\r\n"
-            head += f"Content-Length: {len(request.body)}\r\n"
-        return (head + "\r\n").encode("latin-1")
+            of_body = (
+                f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
+            )
+        return (
+            f"{request.method} {self.dialer.prefix}{request.path} HTTP/1.1\r\n"
+            f"{self._head}Accept: {request.accept}\r\n{of_body}\r\n"
+        ).encode("latin-1")
 
     async def _open_exchange(self, access: Access, deadline: float) -> Exchange:
         return await self.dialer.connect(

@@ -52,6 +52,19 @@ class Pool:
         self._busy: set[Exchange] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
 
+    def at_once(self, tls: ssl.SSLContext | None) -> Exchange | None:
+        """Return an idle connection of this TLS context, with a slot; None if either is missing.
+
+        Then :meth:`acquire` waits for a slot, or opens a connection.
+        """
+        if self._free_slots <= 0:
+            return None
+        connection = self.take(tls)
+        if connection is not None:
+            self._free_slots -= 1
+            self._busy.add(connection)
+        return connection
+
     async def acquire(self, access: Access, *, deadline: float, urgent: bool = False) -> Exchange:
         """Return a connection with the TLS context of this access, once there is a free slot.
 

@@ -1,6 +1,7 @@
 """The connection pool: who gets a slot, and the fate of abandoned slots and connections."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -117,6 +118,22 @@ async def test_spare_connections_are_closed_after_seconds_oldest_first() -> None
             connection.idle_since -= age * pool_module.SPARE_SECONDS * 0.6
         pool.release(await pool.acquire(Access(), deadline=SOON))
         assert [one.open for one in all_of_them] == [False, False, True, True]
+
+
+async def test_connection_is_there_at_once_only_with_a_free_slot_and_its_own_tls() -> None:
+    tls = ssl.create_default_context()
+    async with pool_of(1) as (pool, _):
+        assert pool.at_once(None) is None, "no connection is open"
+        connection = await pool.acquire(Access(), deadline=SOON)
+        pool.release(connection)
+        assert pool.at_once(None) is connection
+        urgent = await pool.acquire(Access(), deadline=SOON, urgent=True)
+        pool.release(urgent)
+        assert pool.at_once(None) is None, "the only slot is taken, though a connection is idle"
+        pool.release(connection)
+        assert pool.at_once(tls) is None
+        async with asyncio.timeout(PATIENCE):
+            assert await pool.acquire(Access(), deadline=SOON) not in (connection, urgent)
 
 
 async def test_connection_that_is_used_now_and_then_stays_open() -> None:

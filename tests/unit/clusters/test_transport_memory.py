@@ -103,6 +103,28 @@ async def test_connection_is_stretched_once_a_response_was_large() -> None:
         assert connection.stretched
 
 
+@pytest.mark.parametrize("pieces", [(), (b"a",), (b"a", b"b"), (b"a", b"b", b"c")], ids=len)
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_body_is_the_same_in_however_many_pieces_it_arrives(pieces: tuple[bytes, ...], has_length: bool) -> None:
+    loop = asyncio.get_running_loop()
+    connection = Exchange(loop)
+    connection.connection_made(Wire())
+    whole = b"".join(pieces)
+
+    def answer() -> None:
+        length = b"Content-Length: %d\r\n" % len(whole) if has_length else b""
+        for part in (b"HTTP/1.1 200 OK\r\n%b\r\n" % length, *pieces):
+            receive(connection, part)
+        if not has_length:
+            connection.connection_lost(None)
+
+    rounds = 2 if has_length else 1
+    for _ in range(rounds):
+        loop.call_soon(answer)
+        response = await connection.exchange(b"GET / HTTP/1.1\r\n\r\n", deadline=loop.time() + 30)
+        assert response.body == whole
+
+
 @pytest.mark.parametrize("handed_over", [False, True])
 async def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collection(handed_over: bool) -> None:
     loop = asyncio.get_running_loop()
