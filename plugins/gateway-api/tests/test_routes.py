@@ -170,7 +170,10 @@ def test_condition_is_about_a_generation_of_the_tenants_route(
     world: World, observed: int, hosts: list[str], shown: int
 ) -> None:
     copy = copied(world, route(hostnames=["a.example.org"]))
-    conditions = [{"type": "Accepted", "observedGeneration": observed}, {"type": "Other"}]
+    conditions: list[dict[str, object]] = [
+        {"type": "Accepted", "observedGeneration": observed},
+        {"type": "Other"},
+    ]
     status = {"parents": [{"parentRef": copy["spec"]["parentRefs"][0], "conditions": conditions}]}
     latest = {"metadata": {"generation": 7}, "status": status}
     generation = {"metadata": {"generation": 3}}

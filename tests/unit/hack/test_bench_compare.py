@@ -15,8 +15,9 @@ from hack.bench.compare import (
     order,
     ratios,
 )
+from hack.bench.daemon import FLOOR
 from hack.bench.phases import Bench, Figures
-from hack.bench.sync import FLOOR, at_least, parse
+from hack.bench.sync import at_least, parse
 
 
 def figures_of(factor: float) -> dict[str, Figures]:
