@@ -59,8 +59,9 @@ class Generations:
         ``on_host`` are the decision's writes to the host with their calls.
         """
         copies = [planned for planned in on_host if _is_own(observed, planned.write)]
+        is_changed = any(_changes_contents(planned) for planned in copies)
         if copies:
-            is_in_step = not any(_is_behind(planned) for planned in copies)
+            is_in_step = not is_changed and not any(_is_held_back(planned) for planned in copies)
         else:
             # A syncer that waits may have held back the write of the copy.
             is_in_step = decision.outcome is not Outcome.PENDING
@@ -70,12 +71,14 @@ class Generations:
         assert generation is not None
         assert latest is not None
         before = max(generation - 1, 0)
+        # The look that follows a change knows more: what is there can stay until then.
+        most = generation if is_changed else before
 
         def shown(reported: int, there: Any) -> int:
             """Return the generation for the host's one, where the virtual status has another."""
             if is_in_step and reported >= latest:
                 return generation
-            if type(there) is int and 0 <= there < before:
+            if type(there) is int and 0 <= there <= most:
                 return there
             return before
 
@@ -98,10 +101,8 @@ class Generations:
         else changes the copy, and the status would stay about the generation before.
         """
         for planned in writes:
-            if _is_own(observed, planned.write):
-                for call in planned.calls:
-                    if call.changes_contents:
-                        return replace(decision, is_step=True)
+            if _is_own(observed, planned.write) and _changes_contents(planned):
+                return replace(decision, is_step=True)
         return decision
 
 
@@ -132,17 +133,20 @@ def _is_status_of(observed: Observed, write: Write) -> bool:
     return isinstance(write.obj.get("status"), dict) and _is_own(observed, write)
 
 
-def _is_behind(planned: PlannedWrite) -> bool:
-    """Return True if a copy lacks contents that the write sets.
+def _changes_contents(planned: PlannedWrite) -> bool:
+    """Return True if the calls of a write change what the generation of its object counts."""
+    return any(call.changes_contents for call in planned.calls)
 
-    What its API server makes of a value that was sent is no lack: no controller of the host will
-    ever observe more.
+
+def _is_held_back(planned: PlannedWrite) -> bool:
+    """Return True if a policy leaves contents of a copy out of its write.
+
+    A value that the API server makes another one of isn't held back: no controller of the host will
+    ever observe it as it was sent.
     """
     if planned.tolerates or planned.refused is not None:
         return True
-    if any(field.path[:1] != ("metadata",) for field in planned.frozen):
-        return True
-    return any(call.changes_contents for call in planned.calls)
+    return any(field.path[:1] != ("metadata",) for field in planned.frozen)
 
 
 def _is_in(status: Obj) -> bool:
