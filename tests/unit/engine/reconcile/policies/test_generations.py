@@ -11,6 +11,7 @@ from syncer.api import (
     Context,
     Decision,
     Key,
+    Mirror,
     NotYet,
     Obj,
     ObjectRef,
@@ -157,17 +158,19 @@ class Part(Widgets):
     up = ("status.shown",)
 
 
-class NoStatus(Widgets):
+class NoStatus(Mirror[Config]):
     """Brings up no status."""
 
     name = "nostatus"
+    resource = WIDGETS
+    down = ("spec.size",)
     up = ("spec.color", "/metadata/annotations/example.org~1status")
 
 
 @pytest.mark.parametrize(
     ("syncer", "has_any"), [(Widgets, True), (Part, True), (Own, False), (NoStatus, False)], ids=lambda each: str(each)
 )
-def test_only_kinds_whose_status_comes_up_as_it_is_have_the_policy(syncer: type[Widgets], has_any: bool) -> None:
+def test_only_kinds_whose_status_comes_up_as_it_is_have_the_policy(syncer: type[Syncer[Any]], has_any: bool) -> None:
     pipelines = World([syncer]).pair.reconciler.pipelines[syncer.name]
     for pipeline in (pipelines.requests, pipelines.scan):
         assert (pipeline.generations is not None) is has_any
@@ -369,10 +372,11 @@ def test_change_that_an_api_server_may_not_count_is_followed_by_another_look(cha
     assert world.decide(Widgets, "shop/web").is_step is is_step
 
 
-class Chosen(Widgets):
+class Chosen(Mirror[Config]):
     """The host chooses a part of the spec."""
 
     name = "chosen"
+    resource = WIDGETS
     down = ("spec.size",)
     up = ("spec.node", "status")
 
