@@ -62,6 +62,20 @@ class Call:
     _json: bytes = field(default=b"", init=False, repr=False, compare=False)
 
     @property
+    def changes_contents(self) -> bool:
+        """True if it changes more than metadata and status of an object with a status subresource.
+
+        Such changes, and no others, are what an API server counts in ``metadata.generation``.
+        """
+        match self.kind:
+            case Operation.PATCH_STATUS | Operation.CONDITIONS:
+                return False
+            case Operation.PATCH | Operation.MERGE:
+                return any(part != "metadata" for part in self.body)
+            case _:
+                return True
+
+    @property
     def size(self) -> int:
         """The bytes of the body's JSON, which is kept until it is taken.
 
