@@ -199,8 +199,9 @@ class Bench:
         Raises:
             SystemExit: The daemon has ended, or not all have arrived in `PATIENCE` seconds.
         """
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + PATIENCE
+        while clock() < deadline:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await self.waiting.done.wait()

@@ -232,10 +232,13 @@ class Informer(Store):
         entry = self._entries.get(head.key)
         return entry is not None and entry.version == head.resource_version
 
-    def _head(self, raw: codec.Undecoded) -> codec.Head | None:
-        """Return the identity of an item; None if it has no valid one, which is counted."""
+    def _head(self, raw: codec.Undecoded, found: codec.Head | None = None) -> codec.Head | None:
+        """Return the identity of an item; None if it has no valid one, which is counted.
+
+        ``found`` is the identity if it was read already.
+        """
         try:
-            return self.items.head(raw)
+            return self.items.head(raw, found)
         except codec.DecodeError as error:
             self.ignore(str(error))
             return None
@@ -275,10 +278,8 @@ class Informer(Store):
         ``head`` is the identity of the object if it was read already.
         """
         try:
-            try:
-                found = self.items.head(raw, head)
-            except codec.DecodeError as error:
-                self.ignore(str(error))
+            found = self._head(raw, head)
+            if found is None:
                 return
             key = found.key
             version = found.resource_version

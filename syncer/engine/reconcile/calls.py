@@ -210,28 +210,10 @@ def _changes(
     if marks.cluster in labels_of(want):
         before = fields_before(live, marks)
 
-    patch: Obj = {}
-    removable = (before.keys() | exact.keys()) & live.keys()
-    for part in want.keys() | removable:
-        if part in _IDENTITY:
-            continue
-        wanted = want.get(part, _ABSENT)
-        found = live.get(part, _ABSENT)
-        if same(wanted, found):
-            continue
-        if wanted is None and not verbatim:
-            wanted = _ABSENT
-        below = exact.get(part, NOWHERE)
-        change = _difference(
-            wanted,
-            found,
-            before.get(part),
-            below or NOWHERE,
-            whole=below is None,
-            verbatim=verbatim,
-        )
-        if change is not _SAME:
-            patch[part] = change
+    contents = _without_identity(want)
+    there = _without_identity(live)
+    change = _fields(contents, there, before, exact, whole=False, verbatim=verbatim)
+    patch: Obj = {} if change is _SAME else change
 
     status: Obj = {}
     if has_status and "status" in patch:
