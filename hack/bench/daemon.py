@@ -114,9 +114,7 @@ class Daemon:
         """Wait until it is ready."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            assert self.process is not None
-            if self.process.poll() is not None:
-                raise SystemExit(f"the daemon ended:\n{self.log.read_text()[-4000:]}")
+            self.must_run()
             try:
                 with urllib.request.urlopen(
                     f"http://{self.address}:{self.health}/readyz", timeout=2
@@ -142,6 +140,16 @@ class Daemon:
                 used = now
                 since = time.perf_counter()
         return since
+
+    def must_run(self) -> None:
+        """Make sure that its process is there.
+
+        Raises:
+            SystemExit: It has ended, with the end of its log.
+        """
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise SystemExit(f"the daemon ended:\n{self.log.read_text()[-4000:]}")
 
     def stop(self) -> None:
         """Stop it as Kubernetes does."""

@@ -5,7 +5,7 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ RESOURCES = {resource.plural: resource for resource in (CONFIG_MAPS, SECRETS, SE
 MARK = "vsyncer.dev/cluster=shop.vc-shop"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
+#: Seconds in which all objects of a phase must have arrived.
+PATIENCE = 600.0
 #: The figures of a phase.
 Figures = dict[str, Any]
 #: The figure with the latency of each object, in milliseconds; it isn't shown.
@@ -189,8 +191,24 @@ class Bench:
         self._arrival = arrival
         self.waiting.expect(len(names))
         await self._write_all(names, write)
-        async with asyncio.timeout(600):
-            await self.waiting.done.wait()
+        await self._all_arrived()
+
+    async def _all_arrived(self) -> None:
+        """Wait until all objects have arrived.
+
+        Raises:
+            SystemExit: The daemon has ended, or not all have arrived in `PATIENCE` seconds.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + PATIENCE
+        while clock() < deadline:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self.waiting.done.wait()
+                    return
+            self.daemon.must_run()
+        arrived = len(self.waiting.arrived)
+        raise SystemExit(f"{arrived} of {self.waiting.expected} objects arrived in {PATIENCE:g} s")
 
     async def _write_all(self, names: Sequence[str], write: Write) -> None:
         load = self.load

@@ -23,7 +23,8 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any, Literal
 
-from syncer.api.objects import Key, Obj, Resource, key_of
+from syncer.api.objects import Key, Obj, Resource, is_deleting, key_of
+from syncer.api.paths import dig
 from syncer.byte_budget import ByteBudget
 from syncer.cache.assumed import AssumedObjects, UnseenWrite, Verdict, WriteInProgress
 from syncer.cache.budget import OVERHEAD, NoRoom
@@ -231,10 +232,13 @@ class Informer(Store):
         entry = self._entries.get(head.key)
         return entry is not None and entry.version == head.resource_version
 
-    def _head(self, raw: codec.Undecoded) -> codec.Head | None:
-        """Return the identity of an item; None if it has no valid one, which is counted."""
+    def _head(self, raw: codec.Undecoded, found: codec.Head | None = None) -> codec.Head | None:
+        """Return the identity of an item; None if it has no valid one, which is counted.
+
+        ``found`` is the identity if it was read already.
+        """
         try:
-            return self.items.head(raw)
+            return self.items.head(raw, found)
         except codec.DecodeError as error:
             self.ignore(str(error))
             return None
@@ -274,10 +278,8 @@ class Informer(Store):
         ``head`` is the identity of the object if it was read already.
         """
         try:
-            try:
-                found = self.items.head(raw, head)
-            except codec.DecodeError as error:
-                self.ignore(str(error))
+            found = self._head(raw, head)
+            if found is None:
                 return
             key = found.key
             version = found.resource_version
@@ -477,7 +479,7 @@ class Informer(Store):
     def wrote(self, key: Key, writing: WriteInProgress, reply: Obj) -> bool:
         """Process the response to a create or change.
 
-        Return False if it changed nothing: the version is the old one.
+        Return False if it changed nothing: the version is the old one, and the object is there.
 
         Raises:
             DecodeError: An API server that isn't trusted answered with a malformed or another
@@ -490,7 +492,8 @@ class Informer(Store):
         writing.shown.discard(version)
         writing.deferred.pop(version, None)
         if version == writing.before:
-            return False
+            # What ends an object that only waited for it doesn't raise its version.
+            return _has_ended(reply)
         if was_shown or self._take(key, reply, writing, own=True):
             return True
         if is_later(version, self.version):
@@ -703,3 +706,16 @@ class Informer(Store):
             self.handlers.notify_others(key, obj, writer=writer)
         else:
             self.handlers.notify(key, obj)
+
+
+def _has_ended(obj: Obj) -> bool:
+    """Return True if nothing holds an object that was deleted, so the API server removes it.
+
+    A deletion without a grace period marks the object first. Each update meanwhile ends it, as one
+    without its last finalizer does, and is answered with the object before.
+    """
+    metadata = obj["metadata"]
+    if not is_deleting(obj) or metadata.get("deletionGracePeriodSeconds"):
+        return False
+    of_namespace = dig(obj, "spec.finalizers")
+    return not (metadata.get("finalizers") or of_namespace)

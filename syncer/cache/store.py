@@ -52,7 +52,8 @@ class Store:
 
         ``managedFields`` are removed; ``apiVersion`` and ``kind``, which lists omit, are added.
         ``text`` is the JSON that the object was decoded from, if it is at hand: it is stored as it
-        is, unless it has anything that is removed, lacks anything, or has escaped characters.
+        is, unless it has anything that is removed, lacks anything, or has escapes that take much
+        room.
 
         Raises:
             NoRoom: The object is too large for the budget; one without its contents never is.
@@ -65,8 +66,10 @@ class Store:
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
             raw = b""
-        # API servers escape <, > and &, which takes six bytes for each; our encoder doesn't.
-        if not raw or b"\\" in raw:
+        # API servers escape <, > and &, which takes six bytes for each; our encoder doesn't. Quotes
+        # are escaped by both: those in our notes on each copy. Other escapes take three times the
+        # room at most. A single byte is found 20 times as fast as several.
+        if not raw or (b"\\" in raw and b"\\u00" in raw):
             raw = codec.encode(obj)
         entry = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw)
         if len(raw) > FEW_PARTS_BYTES:

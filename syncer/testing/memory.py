@@ -69,7 +69,10 @@ class MemoryCluster(SideClient):
     # -- for the world -----------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Obj) -> None:
-        """Store an object as it is, with the metadata that an API server adds."""
+        """Store an object as it is, with the metadata that an API server adds.
+
+        That is without a generation; if it has one, patches of its contents raise it.
+        """
         obj = copy.deepcopy(obj)
         metadata = obj["metadata"]
         before = self.find(resource, key_of(obj))
@@ -166,7 +169,11 @@ class MemoryCluster(SideClient):
             )
         _refuse_changed_immutable(before, after)
         after = _allocated(copy.deepcopy(after), self._version)
-        return copy.deepcopy(before) if same(after, before) else self._keep(resource, after)
+        if same(after, before):
+            return copy.deepcopy(before)
+        if "generation" in before["metadata"] and not same(_counted(after), _counted(before)):
+            after["metadata"]["generation"] += 1
+        return self._keep(resource, after)
 
     async def delete(
         self,
@@ -245,6 +252,11 @@ class _Unreachable(Transport):
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+def _counted(obj: Obj) -> Obj:
+    """Return the parts of an object whose changes its generation counts."""
+    return {part: value for part, value in obj.items() if part not in ("metadata", "status")}
 
 
 def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:

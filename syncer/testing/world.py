@@ -111,7 +111,11 @@ class World:
     # -- objects -----------------------------------------------------------------------------------
 
     def given(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
-        """Create or replace objects. An object without a uid gets one."""
+        """Create or replace objects. An object without a uid gets one.
+
+        A ``metadata.generation`` stays as it is given, and the engine's changes raise it. It is
+        never added.
+        """
         for side, objects in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
             for obj in objects:
                 self._sides[side].put(self._resource(obj), obj)

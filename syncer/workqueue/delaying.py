@@ -42,6 +42,13 @@ class DelayingQueue(FairQueue):
             low = self._cancel_timer(request, low=low)
         super().add(request, low=low)
 
+    def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
+        """Finish a request that took so many seconds of a worker, and so many writes."""
+        if self._again and request in self._again:
+            since, low = self._again[request]
+            self._again[request] = since, self._cancel_timer(request, low=low)
+        super().done(request, seconds=seconds, writes=writes)
+
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget the limits and the delays of a syncer that has stopped."""
         super().drop(cluster, syncer)
@@ -67,13 +74,6 @@ class DelayingQueue(FairQueue):
     def delayed(self) -> Mapping[SyncRequest, float]:
         """Return the delayed requests, each with its time."""
         return self._due
-
-    def _take_again(self, request: SyncRequest) -> tuple[float, bool] | None:
-        again = super()._take_again(request)
-        if again is None:
-            return None
-        since, low = again
-        return since, self._cancel_timer(request, low=low)
 
     def _delay(self, request: SyncRequest, due: float, *, low: bool) -> None:
         if request in self._waiting:

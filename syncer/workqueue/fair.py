@@ -213,7 +213,7 @@ class FairQueue:
         gate = self._gate(request) if self._gates else None
         if gate is not None:
             gate.leave(writes, self._clock())
-        again = self._take_again(request) if self._again else None
+        again = self._again.pop(request, None) if self._again else None
         if again is not None:
             self._waiting[request], low = again
             self._put(request, low=low)
@@ -369,10 +369,6 @@ class FairQueue:
 
     def _gate(self, request: SyncRequest) -> Gate | None:
         return self._gates.get((request.cluster, request.syncer))
-
-    def _take_again(self, request: SyncRequest) -> tuple[float, bool] | None:
-        """Remove what is known of a request's changes while it was worked on, and return it."""
-        return self._again.pop(request, None)
 
     def _put(self, request: SyncRequest, *, low: bool) -> None:
         """Put a request into its lane, or to the gate before it."""

@@ -234,8 +234,8 @@ def follows(scene: Scene, kind: str, key: Key, wanted: Obj) -> Obj:
     return found
 
 
-def undone(scene: Scene, changed: Obj, hostnames: list[str]) -> Obj:
-    """Return a copy, as soon as a later write than this change has set its hosts again."""
+def written_again(scene: Scene, changed: Obj, hostnames: list[str]) -> Obj:
+    """Return a copy, as soon as a later write than this change has set its hosts."""
 
     def look() -> Obj | None:
         found = scene.host.get(changed["kind"], key_of(changed))
@@ -243,7 +243,7 @@ def undone(scene: Scene, changed: Obj, hostnames: list[str]) -> Obj:
         is_later = generation_of(found) > generation_of(changed)
         return found if is_later and dig(found, "spec.hostnames") == hostnames else None
 
-    return eventually(look, f"the change of {key_of(changed)} is undone")
+    return eventually(look, f"the hosts of {key_of(changed)} are {hostnames}")
 
 
 # -- tests -----------------------------------------------------------------------------------------
@@ -265,12 +265,25 @@ def test_route_goes_down_and_its_tenant_learns_of_its_own_parent_alone(platform:
 
     # The host's change of the copy is undone, so that the copy has had more changes than the tenant's route.
     changed = platform.host.patch(kind, key_of(copy), {"spec": {"hostnames": ["other.shop.example.org"]}})
-    latest = generation_of(undone(platform, changed, hostnames))
+    latest = generation_of(written_again(platform, changed, hostnames))
     assert latest > generation_of(changed) > generation_of(virtual)
 
     parents = [accepted(on_host, latest), accepted(parent(closed(platform)), latest)]
     platform.host.patch(kind, key_of(copy), {"status": {"parents": parents}}, subresource="status")
     platform.reported(kind, key, "status.parents", [accepted(own, generation_of(virtual))])
+
+    # Until the host's controller has observed the tenant's later changes, what it reported is about an earlier route.
+    for name in ("a", "b"):
+        hostnames = [f"{name}.{shop}.shop.example.org"]
+        later = platform.virtual.patch(kind, key, {"spec": {"hostnames": hostnames}})
+    observed = written_again(platform, changed, hostnames)
+    found = platform.virtual.get(kind, key)
+    assert found
+    assert found["status"]["parents"] == [accepted(own, generation_of(virtual))]
+    assert generation_of(later) == generation_of(virtual) + 2
+    parents = [accepted(on_host, generation_of(observed))]
+    platform.host.patch(kind, key_of(copy), {"status": {"parents": parents}}, subresource="status")
+    platform.reported(kind, key, "status.parents", [accepted(own, generation_of(later))])
 
     platform.virtual.delete(kind, key)
     platform.gone(kind, key)

@@ -201,10 +201,11 @@ def provider(two: Stage) -> None:
     """Go a step on with each database on the host: write the Secret that it asks for, then its status."""
     for copy in two.host.objects(DATABASES):
         to = copy["spec"].get("writeConnectionSecretToRef") or {}
+        status = {"size": copy["spec"].get("size"), "observedGeneration": copy["metadata"]["generation"]}
         if to and two.host.get("secrets", f"{to['namespace']}/{to['name']}") is None:
             two.host.put(secret(to["name"], {"user": "me"}, namespace=to["namespace"], metadata=owned_by(copy)))
-        elif (copy.get("status") or {}).get("size") != copy["spec"].get("size"):
-            two.host.put(merged(copy, {"status": {"size": copy["spec"].get("size")}}))
+        elif copy.get("status") != status:
+            two.host.put({**copy, "status": status})
 
 
 def connected(two: Stage, virtual: Obj) -> bool:

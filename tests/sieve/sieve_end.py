@@ -40,7 +40,11 @@ def end_of(two: Two) -> End:
         if not _is_own_event(obj):
             own = names[Side(identity.partition(" ")[0])]
             found[_without_uids(identity, own)] = _plain(obj, own)
-    return {**found, "Services with the address of their original": _same_addresses(objects)}
+    return {
+        **found,
+        "Services with the address of their original": _same_addresses(objects),
+        "virtual objects whose present generation was observed": _observed(objects),
+    }
 
 
 def _same_addresses(objects: Mapping[str, Obj]) -> Any:
@@ -52,6 +56,16 @@ def _same_addresses(objects: Mapping[str, Obj]) -> Any:
         if identity.startswith(f"{Side.HOST} services ") and original is not None:
             alike[identity] = original["spec"].get("clusterIP") == obj["spec"].get("clusterIP")
     return alike
+
+
+def _observed(objects: Mapping[str, Obj]) -> Any:
+    """Return whether the status of a virtual object is about its present generation, of those that say so."""
+    found = {}
+    for identity, obj in objects.items():
+        status = obj.get("status") or {}
+        if identity.startswith(Side.VIRTUAL) and "observedGeneration" in status:
+            found[identity] = status["observedGeneration"] == obj["metadata"]["generation"]
+    return found
 
 
 def contents(server: ApiServer) -> list[tuple[str, str, Obj]]:
@@ -87,6 +101,8 @@ def _without_uids(text: str, names: Mapping[str, str]) -> str:
 def _plain(obj: Obj, names: Mapping[str, str]) -> Any:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOISE}
     plain = {**obj, "metadata": metadata}
+    if isinstance(obj.get("status"), dict):
+        plain["status"] = {name: value for name, value in obj["status"].items() if name != "observedGeneration"}
     if any(mark.endswith("/token-expires") for mark in annotations_of(obj)):
         plain["data"] = sorted(obj.get("data") or ())
     if obj.get("kind") == "Pod":

@@ -1,11 +1,14 @@
-"""The generation that a condition is about: each side counts the changes of its own object."""
+"""The generation that a condition of an object from the host is about.
+
+Each side counts the changes of its own object. In the statuses of copies the engine translates.
+"""
 
 from syncer.api import Json, Obj, dig
 
 _FIELD = "observedGeneration"
 
 
-def of_virtual(part: Obj, host: Obj, generation: int, *, is_in_step: bool = True) -> Obj:
+def of_virtual(part: Obj, host: Obj, generation: int) -> Obj:
     """Return a part of a status whose conditions are about generations of the virtual object.
 
     Tools of the tenant compare these with the object's own, to know whether a condition is about
@@ -16,7 +19,6 @@ def of_virtual(part: Obj, host: Obj, generation: int, *, is_in_step: bool = True
         part: A part of the status of the host's object, with conditions.
         host: The host's object.
         generation: The generation of the virtual object.
-        is_in_step: True if the host's object has the present spec of the virtual one.
     """
     conditions = part.get("conditions")
     if not conditions:
@@ -28,7 +30,7 @@ def of_virtual(part: Obj, host: Obj, generation: int, *, is_in_step: bool = True
             shown.append(condition)
             continue
         observed = generation
-        if not is_in_step or condition[_FIELD] < latest:
+        if condition[_FIELD] < latest:
             observed = max(generation - 1, 0)
         shown.append({**condition, _FIELD: observed})
     return {**part, "conditions": shown}
@@ -44,19 +46,19 @@ def of_shown(virtual: Obj | None, spec: Obj | None) -> int:
     if virtual is None:
         return 1
     generation: int = dig(virtual, "metadata.generation", 0)
-    if has_all(spec, virtual.get("spec")):
+    if _has_all(spec, virtual.get("spec")):
         return generation
     return generation + 1
 
 
-def has_all(wanted: Json, found: Json) -> bool:
+def _has_all(wanted: Json, found: Json) -> bool:
     """Return True if a value has all that is wanted; API servers may have added defaults."""
     if isinstance(wanted, dict):
         if not isinstance(found, dict):
             return False
-        return all(name in found and has_all(value, found[name]) for name, value in wanted.items())
+        return all(name in found and _has_all(value, found[name]) for name, value in wanted.items())
     if isinstance(wanted, list):
         if not isinstance(found, list) or len(wanted) != len(found):
             return False
-        return all(has_all(one, other) for one, other in zip(wanted, found, strict=True))
+        return all(_has_all(one, other) for one, other in zip(wanted, found, strict=True))
     return bool(wanted == found)

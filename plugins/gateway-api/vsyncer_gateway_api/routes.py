@@ -16,7 +16,6 @@ from syncer.api import (
     MetadataRules,
     Mirror,
     Named,
-    NotYet,
     Obj,
     Pair,
     Refused,
@@ -29,7 +28,7 @@ from syncer.api import (
     key_of,
     wait,
 )
-from vsyncer_gateway_api import backends, generations, parents
+from vsyncer_gateway_api import backends, parents
 from vsyncer_gateway_api.kinds import GRPC_ROUTES, HTTP_ROUTES, TLS_ROUTES
 
 _is_for_controllers = key_family("Ingress controllers")
@@ -169,27 +168,14 @@ class _Route(Mirror[RouteConfig], Grants[RouteConfig], Indexes):
         return host
 
     def reflect(self, ctx: Context[RouteConfig], pair: Pair) -> Obj | None:
-        """Return the status of the tenant's own parents, about generations of their route."""
+        """Return the status of the tenant's own parents."""
         virtual = super().reflect(ctx, pair)
         listed = dig(virtual or {}, "status.parents")
         if virtual is None or not listed:
             return virtual
         namespace = key_of(pair.host).namespace
-        generation = dig(pair.virtual, "metadata.generation", 0)
-        is_in_step = self._is_in_step(ctx, pair)
-        shown = [
-            generations.of_virtual(each, pair.host, generation, is_in_step=is_in_step)
-            for each in parents.reported(ctx.settings, pair.virtual, listed, namespace)
-        ]
+        shown = parents.reported(ctx.settings, pair.virtual, listed, namespace)
         return {**virtual, "status": {**virtual["status"], "parents": shown}}
-
-    def _is_in_step(self, ctx: Context[RouteConfig], pair: Pair) -> bool:
-        """Return True if the copy has the present spec of the tenant's route."""
-        try:
-            wanted = self.translate(ctx, pair.virtual)
-        except NotYet:
-            return False
-        return generations.has_all(wanted.get("spec"), pair.host.get("spec"))
 
     def _not_granted(self, ctx: Context[RouteConfig], virtual: Obj) -> Iterable[Named]:
         """Yield the backends in other namespaces that no ReferenceGrant allows."""

@@ -180,7 +180,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
         )
     patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))
     pair.reconciler.pipelines[syncer.name] = pipelines(
-        controller, pair.policies, patcher, ownership
+        controller, pair.policies, patcher, ownership, pair.reconciler.has_status
     )
     if isinstance(syncer, Indexes):
         for index in syncer.indexes_with(pair.settings):

@@ -62,6 +62,20 @@ class Call:
     _json: bytes = field(default=b"", init=False, repr=False, compare=False)
 
     @property
+    def changes_contents(self) -> bool:
+        """True if it changes more than metadata and status of an object with a status subresource.
+
+        Such changes, and no others, are what an API server counts in ``metadata.generation``.
+        """
+        match self.kind:
+            case Operation.PATCH_STATUS | Operation.CONDITIONS:
+                return False
+            case Operation.PATCH | Operation.MERGE:
+                return any(part != "metadata" for part in self.body)
+            case _:
+                return True
+
+    @property
     def size(self) -> int:
         """The bytes of the body's JSON, which is kept until it is taken.
 
@@ -196,28 +210,10 @@ def _changes(
     if marks.cluster in labels_of(want):
         before = fields_before(live, marks)
 
-    patch: Obj = {}
-    removable = (before.keys() | exact.keys()) & live.keys()
-    for part in want.keys() | removable:
-        if part in _IDENTITY:
-            continue
-        wanted = want.get(part, _ABSENT)
-        found = live.get(part, _ABSENT)
-        if same(wanted, found):
-            continue
-        if wanted is None and not verbatim:
-            wanted = _ABSENT
-        below = exact.get(part, NOWHERE)
-        change = _difference(
-            wanted,
-            found,
-            before.get(part),
-            below or NOWHERE,
-            whole=below is None,
-            verbatim=verbatim,
-        )
-        if change is not _SAME:
-            patch[part] = change
+    contents = _without_identity(want)
+    there = _without_identity(live)
+    change = _fields(contents, there, before, exact, whole=False, verbatim=verbatim)
+    patch: Obj = {} if change is _SAME else change
 
     status: Obj = {}
     if has_status and "status" in patch:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from syncer.api.decision import Decision
-from syncer.api.objects import Side, SyncRequest
+from syncer.api.objects import Resource, Side, SyncRequest
 from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
@@ -26,6 +26,7 @@ from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.generations import Generations, brings_up_status
 from syncer.engine.reconcile.policies.host_made import leave_to_the_host
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.limits import refuse_unreadable
@@ -76,6 +77,9 @@ class Pipeline:
     decisions: tuple[DecisionPolicy, ...]
     #: Policies for a decision that deletes an object, after the others.
     deletions: tuple[DecisionPolicy, ...]
+    #: Translates the generations in a status that comes up, once the writes of the copy are
+    #: planned. None if no status does.
+    generations: Generations | None
     #: Policies for the calls of a write.
     calls: tuple[CallPolicy, ...]
     #: Policies that learn from the calls that were made.
@@ -108,17 +112,31 @@ class Policies:
 
 
 def pipelines(
-    controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None
+    controller: BoundSyncer,
+    policies: Policies,
+    patcher: Patcher,
+    ownership: Ownership | None,
+    has_status: Callable[[Side, Resource], bool],
 ) -> Pipelines:
     """Return the pipelines of a controller.
 
-    ``ownership`` is its policy for ``authority`` and ``onHostDeletion``; None if both have their
-    defaults. The pipeline of the patroller is without the circuit breaker and the drift policy, and
-    counts no new contention, so that all drift is found. It has no gates, as it writes nothing.
+    The pipeline of the patroller is without the circuit breaker and the drift policy, and counts no
+    new contention, so that all drift is found. It has no gates, as it writes nothing.
+
+    Args:
+        controller: The controller.
+        policies: The policies that all controllers share.
+        patcher: The patches of its section.
+        ownership: Its policy for ``authority`` and ``onHostDeletion``; None if both have their
+            defaults.
+        has_status: Returns True if a resource has the status subresource on a side.
     """
+    generations = None
+    if controller.direction.goes_down and brings_up_status(controller.syncer):
+        generations = Generations(controller.syncer, has_status)
     return Pipelines(
-        requests=_pipeline(controller, policies, patcher, ownership, scan=False),
-        scan=_pipeline(controller, policies, patcher, ownership, scan=True),
+        requests=_pipeline(controller, policies, patcher, ownership, generations, scan=False),
+        scan=_pipeline(controller, policies, patcher, ownership, generations, scan=True),
     )
 
 
@@ -127,6 +145,7 @@ def _pipeline(
     policies: Policies,
     patcher: Patcher,
     ownership: Ownership | None,
+    generations: Generations | None,
     *,
     scan: bool,
 ) -> Pipeline:
@@ -196,6 +215,7 @@ def _pipeline(
         role_substitutes=tuple(role_substitutes),
         decisions=tuple(decisions),
         deletions=tuple(deletions),
+        generations=generations,
         calls=tuple(calls),
         results=Results(
             sent=tuple(sent),

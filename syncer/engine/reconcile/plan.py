@@ -103,6 +103,8 @@ class PlannedWrite(NamedTuple):
     #: An earlier refusal of the same write, because of which its calls are left out; None if there
     #: is none.
     refused: PostponedFields | None = None
+    #: True if the calls leave out drift outside of metadata, because a drift policy allows it.
+    tolerates: bool = False
 
 
 class ServerAnswer(NamedTuple):

@@ -22,6 +22,7 @@ from syncer.engine.reconcile.controller import BoundSyncer, CheckedCopies, Reads
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Plan, PlannedWrite, Reconciled
+from syncer.engine.reconcile.policies.generations import Generations
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.trace import Explained, TraceStep, traced
 from syncer.engine.stores.informers import SideInformer
@@ -103,7 +104,10 @@ class Reconciler:
         """
         reads = view.reads()
         pipeline = self.pipelines[controller.name].requests
-        _, decision = self._decide(controller, request, reads, pipeline)
+        observed, decision = self._decide(controller, request, reads, pipeline)
+        generations = pipeline.generations
+        if generations is not None and generations.concern(observed, decision):
+            decision, _ = self._with_generations(observed, decision, pipeline, generations)
         return Decided(decision, tuple(reads.noted), reads.vacant, reads.left_out)
 
     def explain(self, controller: BoundSyncer, request: SyncRequest) -> Explained:
@@ -206,10 +210,42 @@ class Reconciler:
         def again(write: Write) -> PlannedWrite:
             return self.planned(observed, write, pipeline)
 
-        writes = [
-            self.planned(observed, write, pipeline, is_latest=True) for write in decision.writes
-        ]
+        generations = pipeline.generations
+        if generations is not None and generations.concern(observed, decision):
+            decision, writes = self._with_generations(observed, decision, pipeline, generations)
+        else:
+            writes = [
+                self.planned(observed, write, pipeline, is_latest=True) for write in decision.writes
+            ]
         return Plan(decision, tuple(writes), observed, again, pipeline.results, reads.vacant)
+
+    def _with_generations(
+        self,
+        observed: Observed,
+        decision: Decision,
+        pipeline: Pipeline,
+        generations: Generations,
+    ) -> tuple[Decision, list[PlannedWrite]]:
+        """Return a decision with the generations of the virtual object, and its planned writes.
+
+        Which generation a status is about depends on the calls that the copy takes.
+
+        Raises:
+            Refused: A write is forbidden.
+        """
+        on_host: dict[int, PlannedWrite] = {}
+        for number, write in enumerate(decision.writes):
+            if write.side is Side.HOST:
+                on_host[number] = self.planned(observed, write, pipeline, is_latest=True)
+
+        decision = generations.translate(observed, decision, on_host.values())
+        writes: list[PlannedWrite] = []
+        for number, write in enumerate(decision.writes):
+            planned = on_host.get(number)
+            if planned is None:
+                planned = self.planned(observed, write, pipeline, is_latest=True)
+            writes.append(planned)
+        return generations.followed(observed, decision, writes), writes
 
     def _decide(
         self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline

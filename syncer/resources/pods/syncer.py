@@ -91,6 +91,7 @@ class PodSyncer(
     resource = PODS
     down = ("spec",)
     up = ("status",)
+    own_generations = True
     translates = ("spec",)
     own_deletion = True
     looks_back = False

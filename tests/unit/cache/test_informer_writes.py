@@ -9,6 +9,7 @@ from informer_scene import A, B, Watched, obj
 
 from syncer.api import Key, Obj
 from syncer.cache.assumed import ECHO_SECONDS, MOST_DEFERRED, MOST_VERSIONS, UnseenWrite
+from syncer.translate.merge_patch import merged
 
 # -- the reply, then the event ---------------------------------------------------------------------
 
@@ -220,6 +221,20 @@ def test_write_that_changes_nothing_is_futile(either: Watched) -> None:
     assert not either.wrote(obj(5))
     either.event("MODIFIED", obj(6))
     assert either.version() == "6"
+
+
+@pytest.mark.parametrize(
+    ("held", "ends"),
+    [({}, True), ({"deletionGracePeriodSeconds": 30}, False), ({"finalizers": ["example.org/a"]}, False)],
+    ids=["nothing", "a grace period", "a finalizer"],
+)
+def test_write_that_ends_an_object_is_not_futile(either: Watched, held: Obj, ends: bool) -> None:
+    metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0, **held}
+    marked = merged(obj(5), {"metadata": metadata})
+    either.listed(marked, version=5)
+    assert either.wrote(marked) == ends
+    either.event("DELETED", merged(marked, {"metadata": {"resourceVersion": "6"}}))
+    assert A not in either.informer
 
 
 def test_write_that_a_list_shows_before_its_reply_is_not_futile(either: Watched) -> None:

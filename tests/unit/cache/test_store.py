@@ -71,9 +71,10 @@ def test_outline_is_read_from_deeper_calls_than_the_object_was_kept_from() -> No
     assert (down(sys.getrecursionlimit() // 2 - 40) or {})["metadata"]["name"] == A.name
 
 
-def test_text_that_an_object_was_decoded_from_is_stored_as_it_is() -> None:
+@pytest.mark.parametrize("color", ["blue", '"blue"', "light\\blue", "line\nbreak"])
+def test_text_that_an_object_was_decoded_from_is_stored_as_it_is(color: str) -> None:
     store = Store(MAPS, ByteBudget())
-    text = codec.encode(obj(1, data={"color": "blue"}))
+    text = codec.encode(obj(1, data={"color": color}))
     store.keep(A, codec.decode(text), text)
     entry = store.entry(A)
     assert entry is not None

@@ -1,14 +1,19 @@
 """The floor copies objects with the fewest requests, and drops the echoes of its own writes."""
 
 import asyncio
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hack.bench.daemon import Daemon
 from hack.bench.floor import LABELS, Floor, metrics
-from hack.bench.phases import HOST_NAMESPACE, NAMESPACE, Load
+from hack.bench.phases import HOST_NAMESPACE, NAMESPACE, Bench, Load
 from hack.kubelet import Kubelet, is_ready
 from hack.side_tasks import helped_by
 from kube_envtest import Rule, virtual_time
@@ -102,6 +107,23 @@ def test_refused_request_ends_the_floor_with_its_status() -> None:
     with pytest.raises(ExceptionGroup) as raised:
         virtual_time.run(live())
     assert raised.group_contains(RuntimeError, match=r"POST .* of the host cluster got status 403")
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Daemon:
+    daemon = Daemon({}, tmp_path)
+    daemon.log.write_text("the API server has ended the watch")
+    daemon.process = subprocess.Popen([sys.executable, "-c", ""])
+    daemon.process.wait()
+    return daemon
+
+
+async def test_objects_of_a_process_that_has_ended_are_not_awaited(ended: Daemon) -> None:
+    nobody: Any = None
+    bench = Bench(Load(n=1), nobody, nobody, ended)
+    bench.waiting.expect(1)
+    with pytest.raises(SystemExit, match="has ended the watch"):
+        await bench._all_arrived()
 
 
 def test_requests_and_open_ones_are_the_metrics_of_the_floor() -> None:

@@ -1,0 +1,197 @@
+"""The generations in a status that comes up are those of the virtual object.
+
+An API server counts the changes of an object in its ``metadata.generation``, and a controller
+writes into ``observedGeneration`` which of them a status, or a condition in it, is about. A
+controller of the host counts the changes of the copy, while those who read the virtual object
+compare with its own: ``kubectl wait``, ``kubectl rollout status``, Argo CD, the tenant's
+controllers.
+
+A part of a status is about the present generation if the host's controller has observed the copy as
+it is, and the copy has all of the original: no change of its contents is planned, or held back by a
+policy. Otherwise the part is about an earlier generation; the one before the present stands for all
+of them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from syncer.api.decision import Decision, Outcome, Verb, Write
+from syncer.api.objects import Obj, Resource, Side, key_of
+from syncer.api.paths import path_steps
+from syncer.api.roles import Syncer
+from syncer.engine.reconcile.plan import Observed, PlannedWrite
+
+_FIELD = "observedGeneration"
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """Translates the generations in the statuses of a syncer's virtual objects.
+
+    ``has_status`` returns True if a resource has the status subresource on a side. Without it each
+    write of a status is a change that the API server counts, so that no status could ever be about
+    the present generation: it stays as it is.
+    """
+
+    syncer: Syncer
+    has_status: Callable[[Side, Resource], bool]
+
+    def concern(self, observed: Observed, decision: Decision) -> bool:
+        """Return True if a decision writes a status with a generation of the copy."""
+        if _generation(observed.virtual) is None or _generation(observed.host) is None:
+            return False
+        for write in decision.writes:
+            if _is_status_of(observed, write) and _is_in(write.obj["status"]):
+                break
+        else:
+            return False
+        syncer = self.syncer
+        return self.has_status(Side.VIRTUAL, syncer.resource) and self.has_status(
+            Side.HOST, syncer.host_resource
+        )
+
+    def translate(
+        self, observed: Observed, decision: Decision, on_host: Iterable[PlannedWrite]
+    ) -> Decision:
+        """Return a decision that they concern, with the generations of the virtual object.
+
+        ``on_host`` are the decision's writes to the host with their calls.
+        """
+        copies = [planned for planned in on_host if _is_own(observed, planned.write)]
+        is_changed = any(_changes_contents(planned) for planned in copies)
+        if copies:
+            is_in_step = not is_changed and not any(_is_held_back(planned) for planned in copies)
+        else:
+            # A syncer that waits may have held back the write of the copy.
+            is_in_step = decision.outcome is not Outcome.PENDING
+
+        generation = _generation(observed.virtual)
+        latest = _generation(observed.host)
+        assert generation is not None
+        assert latest is not None
+        before = max(generation - 1, 0)
+        # The look that follows a change knows more: what is there can stay until then.
+        most = generation if is_changed else before
+
+        def shown(reported: int, there: Any) -> int:
+            """Return the generation for the host's one, where the virtual status has another."""
+            if is_in_step and reported >= latest:
+                return generation
+            if type(there) is int and 0 <= there <= most:
+                return there
+            return before
+
+        assert observed.virtual is not None
+        there = observed.virtual.get("status")
+        writes = []
+        for write in decision.writes:
+            if _is_status_of(observed, write):
+                status = _translated(write.obj["status"], there, shown)
+                write = replace(write, obj={**write.obj, "status": status})
+            writes.append(write)
+        return replace(decision, writes=tuple(writes))
+
+    def followed(
+        self, observed: Observed, decision: Decision, writes: Iterable[PlannedWrite]
+    ) -> Decision:
+        """Return a translated decision as a step if its writes may change a generation.
+
+        Whether they do, only the answers show: an API server may drop what it is sent. Then nobody
+        else changes the copy, and the status would stay about the generation before.
+        """
+        for planned in writes:
+            if _is_own(observed, planned.write) and _changes_contents(planned):
+                return replace(decision, is_step=True)
+        return decision
+
+
+def brings_up_status(syncer: Syncer) -> bool:
+    """Return True if the status of a syncer's copies comes up, or a part of it, as on the host."""
+    if syncer.own_generations:
+        return False
+    return any(path_steps(path)[0] == "status" for path in syncer.up)
+
+
+def _generation(obj: Obj | None) -> int | None:
+    """Return the generation of an object; None if its API server counts no changes."""
+    if obj is None:
+        return None
+    generation = obj["metadata"].get("generation")
+    return generation if type(generation) is int else None
+
+
+def _is_own(observed: Observed, write: Write) -> bool:
+    """Return True if a write is to one of the two objects of the request."""
+    return write.resource is None and key_of(write.obj) == observed.key_on(write.side)
+
+
+def _is_status_of(observed: Observed, write: Write) -> bool:
+    """Return True if a write sets the status of the virtual object."""
+    if write.side is not Side.VIRTUAL or write.verb is not Verb.APPLY:
+        return False
+    return isinstance(write.obj.get("status"), dict) and _is_own(observed, write)
+
+
+def _changes_contents(planned: PlannedWrite) -> bool:
+    """Return True if the calls of a write change what the generation of its object counts."""
+    return any(call.changes_contents for call in planned.calls)
+
+
+def _is_held_back(planned: PlannedWrite) -> bool:
+    """Return True if a policy leaves contents of a copy out of its write.
+
+    A value that the API server makes another one of isn't held back: no controller of the host will
+    ever observe it as it was sent.
+    """
+    if planned.tolerates or planned.refused is not None:
+        return True
+    return any(field.path[:1] != ("metadata",) for field in planned.frozen)
+
+
+def _is_in(status: Obj) -> bool:
+    """Return True if a status has a generation anywhere."""
+    left: list[Any] = [status]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            if type(value.get(_FIELD)) is int:
+                return True
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return False
+
+
+def _translated(status: Obj, there: Any, shown: Callable[[int, Any], int]) -> Obj:
+    """Return a copy of a status with other generations.
+
+    Args:
+        status: The status, of any depth.
+        there: The status that the virtual object has.
+        shown: Returns the generation for one in the status, and the value at the same place there.
+    """
+    result = dict(status)
+    left: list[tuple[Any, Any]] = [(result, there)]
+    while left:
+        part, beside = left.pop()
+        items = part.items() if isinstance(part, dict) else enumerate(part)
+        for name, value in list(items):
+            if isinstance(value, dict):
+                part[name] = dict(value)
+                left.append((part[name], _at(beside, name)))
+            elif isinstance(value, list):
+                part[name] = list(value)
+                left.append((part[name], _at(beside, name)))
+            elif name == _FIELD and type(value) is int:
+                part[name] = shown(value, _at(beside, name))
+    return result
+
+
+def _at(value: Any, step: str | int) -> Any:
+    """Return the value of a field or an item; None if there is none."""
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+        return value[step]
+    return None
