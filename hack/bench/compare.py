@@ -28,6 +28,7 @@ OF_WRITES = {
     "objects_per_s": FAST,
     "p50_ms": (*FAST, *PACED),
     "p99_ms": (*FAST, *PACED),
+    "wakeups_per_object": PACED,
 }
 #: All compared figures of installations.
 COMPARED = {
@@ -186,6 +187,7 @@ def joined(parts: Sequence[Figures]) -> Figures:
     """Return the figures of a phase from those of its parts; memory is that at the end."""
     n, seconds, cpu = (sum(part[name] for part in parts) for name in ("n", "seconds", "cpu_s"))
     writes = sum(part["n"] * part["writes_per_object"] for part in parts)
+    wakeups = sum(part["wakeups"] for part in parts)
     latencies: list[float] = []
     for part in parts:
         latencies.extend(part[LATENCIES])
@@ -199,6 +201,8 @@ def joined(parts: Sequence[Figures]) -> Figures:
         "rss_mb": parts[-1]["rss_mb"],
         "futile": sum(part["futile"] for part in parts),
         "writes_per_object": round(writes / n, 3),
+        "wakeups": wakeups,
+        "wakeups_per_object": round(wakeups / n, 2),
         **percentiles(latencies),
     }
 

@@ -167,6 +167,12 @@ class Daemon:
         """Return the CPU seconds that it has used, user and system."""
         return time.clock_gettime((~self.pid << 3) | _CPU_CLOCK)
 
+    def wakeups(self) -> int:
+        """Return how often its event loop has begun to wait: the voluntary context switches of the
+        main thread (proc(5)).
+        """
+        return int(self._status("voluntary_ctxt_switches"))
+
     def rss(self) -> float:
         """Return the resident memory, in MB."""
         return self._memory("VmRSS")
@@ -182,10 +188,19 @@ class Daemon:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def _memory(self, name: str) -> float:
+        return int(self._status(name).split()[0]) / 1024
+
+    def _status(self, name: str) -> str:
+        """Return a value of the status of its main thread.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith(name):
-                return int(line.split()[1]) / 1024
-        return 0.0
+            found, _, value = line.partition(":")
+            if found == name:
+                return value.strip()
+        raise KeyError(name)
 
     def samples(self) -> dict[tuple[str, str], float]:
         """Return all metrics by name and labels."""

@@ -179,10 +179,13 @@ class Bench:
     ) -> Figures:
         """Write objects, wait until all have arrived and the daemon is idle."""
         before = Reading.of(self.daemon)
+        begun = self.daemon.wakeups()
         await self._write(names, write, arrival)
         seconds = time.perf_counter() - before.at
+        wakeups = self.daemon.wakeups() - begun
         cpu = await self._calm()
         figures = self._figures(phase, len(names), before, seconds=seconds, cpu=cpu)
+        figures["wakeups"] = wakeups
         latencies = self.waiting.latencies()
         return figures | percentiles(latencies) | {LATENCIES: latencies}
 

@@ -120,9 +120,10 @@ def variable(name: str) -> str:
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
     """Decorate a command with a flag and its environment variable.
 
-    The last name is the long one.
+    The last name with dashes is the long one; one without dashes is that of the parameter.
     """
-    return click.option(*names, envvar=variable(names[-1]), show_envvar=True, **attributes)
+    flags = [name for name in names if name.startswith("-")]
+    return click.option(*names, envvar=variable(flags[-1]), show_envvar=True, **attributes)
 
 
 def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, Any], None]:

@@ -21,8 +21,17 @@ from syncer.cli.options import variable
 
 def commands(command: click.Command, path: str = "syncer") -> Iterator[tuple[str, click.Command]]:
     yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, f"{path} {name}")
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None, name
+            yield from commands(inner, f"{path} {name}")
+
+
+def test_all_commands_are_walked() -> None:
+    paths = [path for path, _ in commands(app)]
+    assert {"syncer", "syncer run", "syncer config validate", "syncer names to-host"} <= set(paths)
 
 
 def test_flag_has_its_variable() -> None:

@@ -50,13 +50,21 @@ def test_ratio_to_zero_is_left_out() -> None:
 
 def test_floor_is_compared_by_its_writes_alone() -> None:
     found = ratios([{"this": figures_of(2), "other": figures_of(1)}], OF_WRITES)
-    assert found.keys() == {"cpu_ms_per_object", "objects_per_s", "p50_ms", "p99_ms"}
+    assert found.keys() == {
+        "cpu_ms_per_object",
+        "objects_per_s",
+        "p50_ms",
+        "p99_ms",
+        "wakeups_per_object",
+    }
     phases = {phase for figure in found.values() for phase in figure}
     assert not phases & {"restart", "idle"}
     assert found["p50_ms"]["paced_create"]["median"] == 2.0
 
 
-def part(n: int, *, seconds: float, cpu: float, rss: float, writes: float) -> Figures:
+def part(
+    n: int, *, seconds: float, cpu: float, rss: float, writes: float, wakeups: int
+) -> Figures:
     return {
         "phase": "create",
         "kind": "configmaps",
@@ -66,14 +74,15 @@ def part(n: int, *, seconds: float, cpu: float, rss: float, writes: float) -> Fi
         "rss_mb": rss,
         "futile": 1.0,
         "writes_per_object": writes,
+        "wakeups": wakeups,
         "latencies_ms": [float(number) for number in range(n)],
     }
 
 
 def test_parts_of_a_phase_are_joined_by_their_objects() -> None:
     parts = [
-        part(30, seconds=1.0, cpu=0.03, rss=60.0, writes=1.0),
-        part(10, seconds=3.0, cpu=0.03, rss=59.0, writes=2.0),
+        part(30, seconds=1.0, cpu=0.03, rss=60.0, writes=1.0, wakeups=150),
+        part(10, seconds=3.0, cpu=0.03, rss=59.0, writes=2.0, wakeups=10),
     ]
     assert joined(parts) == {
         "kind": "configmaps",
@@ -85,6 +94,8 @@ def test_parts_of_a_phase_are_joined_by_their_objects() -> None:
         "rss_mb": 59.0,
         "futile": 2.0,
         "writes_per_object": 1.25,
+        "wakeups": 160,
+        "wakeups_per_object": 4.0,
         "p50_ms": 9.5,
         "p95_ms": 27.95,
         "p99_ms": 29.59,

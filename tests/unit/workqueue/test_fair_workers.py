@@ -303,6 +303,23 @@ async def test_large_requests_delay_no_small_ones_and_lose_no_change() -> None:
     assert done == ["n1", "n2", "n3"]
 
 
+async def test_large_request_that_changed_while_it_was_tried_keeps_no_timer() -> None:
+    heavy = Heavy(1)
+    queue = heavy.queue
+    assert await heavy.work() == ["n0"]
+    tried = request("n1")
+    queue.add(tried)
+    await queue.get()
+    queue.add(tried)
+    queue.add(tried, after=5)
+    assert not queue.may_hold(tried, 2 * MOST)
+    queue.done(tried)
+    assert queue.delayed() == {}
+    heavy.end("n0")
+    taken, _ = await asyncio.wait_for(queue.get(), 1)
+    assert taken == tried
+
+
 async def test_request_that_is_alone_may_hold_any_number_of_bytes_and_counts_once() -> None:
     heavy = Heavy(2, size=10 * MOST)
     assert await heavy.work() == ["n0"]

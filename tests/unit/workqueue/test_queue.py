@@ -111,6 +111,20 @@ async def test_timer_that_ends_while_the_request_is_worked_on_is_not_forgotten()
     assert await all_ready(waiting) == [A]
 
 
+async def test_end_of_a_request_that_is_handed_out_again_ends_its_timer() -> None:
+    waiting = queue()
+    waiting.add(A)
+    await take(waiting)
+    waiting.add(A)
+    waiting.add(A, after=5)
+    waiting.done(A)
+    assert waiting.delayed() == {}
+    assert await all_ready(waiting) == [A]
+    waiting.done(A)
+    await asyncio.sleep(10)
+    assert waiting.is_idle()
+
+
 async def test_timers_that_changes_have_overtaken_take_no_room() -> None:
     waiting = queue()
     waiting.add(B, after=50)
