@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from syncer.api import Config, Duration, OptionType, Section, Settings, Subdomain
+from syncer.resources.classes import is_reserved
 from syncer.resources.namespace_values import NodeLabels, TaintPattern
 from syncer.resources.pods.security import SecurityLevel
 
@@ -40,7 +41,16 @@ def _volume_type(value: str) -> str:
     return value
 
 
+def _priority_class(name: str) -> str:
+    """Return the name of a class; ``system-`` ones come before what the host itself needs."""
+    if is_reserved(name):
+        why = "is a class for Pods without which the host doesn't work"
+        raise ValueError(f"{name} {why}: name one that you have made for tenants")
+    return name
+
+
 _VolumeType = Annotated[str, OptionType("volume type"), AfterValidator(_volume_type)]
+_PriorityClass = Annotated[Subdomain, AfterValidator(_priority_class)]
 
 
 class Toleration(Section):
@@ -126,6 +136,14 @@ class PodConfig(Config):
 
     runtime_class_name: Subdomain = ""
     """The RuntimeClass of the host that each Pod gets instead of its own. Empty: its own."""
+
+    priority_class_name: _PriorityClass = ""
+    """The PriorityClass of the host for Pods that name none, or one that stays behind. Empty: none,
+    so the host's default one.
+
+    The host computes the priority. A class that a Pod names is the Pod's there if
+    `sync.fromHost.priorityClasses` shows it or `sync.toHost.priorityClasses` copies it.
+    """
 
     max_termination_grace_period: Duration = Field(default=0.0, ge=0)
     """The longest `terminationGracePeriodSeconds` of a host pod; a longer one, also of a deletion,

@@ -34,6 +34,11 @@ def problems(option: str) -> list[str]:
             "tolerations[0]: a toleration with the operator Exists takes no value",
         ),
         ("runtimeClassName: gVisor", "runtimeClassName: expected a DNS name: lower-case letters"),
+        ("priorityClassName: Tenants", "priorityClassName: expected a DNS name: lower-case letters"),
+        (
+            "priorityClassName: system-cluster-critical",
+            "priorityClassName: system-cluster-critical is a class for Pods without which the host doesn't work",
+        ),
     ],
 )
 def test_option_that_no_pod_could_have_is_refused(option: str, message: str) -> None:
@@ -48,6 +53,7 @@ def test_option_that_no_pod_could_have_is_refused(option: str, message: str) -> 
         "nodeSelector: {example.org/pool: tenants}",
         "tolerations: [{operator: Exists}, {key: a, value: b, effect: NoSchedule}, {key: a}]",
         "runtimeClassName: kata.v2",
+        "priorityClassName: tenants.low",
     ],
 )
 def test_option_that_a_pod_can_have_is_accepted(option: str) -> None:

@@ -415,6 +415,17 @@ def test_event_names_a_field_that_is_not_sent(world: World, spec: Obj, path: str
     assert world.left_out("pods", "shop/web") == (path,), "one message, as it stays the same"
 
 
+def test_event_names_a_class_that_the_operators_replaces(world: World) -> None:
+    world.configure({"sync": {"toHost": {"pods": {"priorityClassName": "tenants"}}}})
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    for named, left_out in (("system-node-critical", ("spec.priorityClassName",)), ("tenants", ()), ("", ())):
+        name = named or "none"
+        world.given(virtual=[pod(name, spec={"priorityClassName": named})])
+        assert world.left_out("pods", f"shop/{name}") == left_out
+        world.settle("pods", f"shop/{name}")
+        assert world.left_out("pods", f"shop/{name}") == left_out
+
+
 def test_event_names_a_field_dropped_by_the_host(world: World) -> None:
     container = {"name": "main", "image": "i", "restartPolicyRules": [{"action": "Restart"}], "resizePolicy": [{}]}
     spec = {"hostUsers": False, "containers": [container], "setHostnameAsFQDN": None, "nodeSelector": {}}
