@@ -5,18 +5,19 @@ list. So lists are built from the host's own, and a field is only set if it has 
 https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from syncer.api import Obj, Pair
 from syncer.resources.pods import tolerations
+from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.record import PodRecord
 
 
-def spec_changes(pair: Pair, sent: PodRecord, enforced_taints: Iterable[str] = ()) -> Obj:
+def spec_changes(config: PodConfig, pair: Pair, sent: PodRecord) -> Obj:
     """Return the fields of the host pod's spec to change, with their new values; usually none.
 
-    Of its containers, only those change that were sent, and no toleration of an enforced taint,
-    by patterns of their keys, is added.
+    Of its containers, only those change that were sent, with images of the host, and no toleration
+    of an enforced taint is added.
 
     Raises:
         TooLarge: The Pod has too many tolerations.
@@ -24,7 +25,9 @@ def spec_changes(pair: Pair, sent: PodRecord, enforced_taints: Iterable[str] = (
     wanted = pair.virtual["spec"]
     actual = pair.host["spec"]
     changes: Obj = {}
-    if has_changed(pair.virtual) and (images := sent.changed_images(pair.virtual)):
+    if has_changed(pair.virtual) and (changed := sent.changed_images(pair.virtual)):
+        names = config.image_names
+        images = {container: names.on_host(image) for container, image in changed.items()}
         for part in ("containers", "initContainers"):
             if containers := _with_images(images, actual.get(part) or []):
                 changes[part] = containers
@@ -38,7 +41,7 @@ def spec_changes(pair: Pair, sent: PodRecord, enforced_taints: Iterable[str] = (
     mine = tolerations.own(wanted)
     theirs = actual.get("tolerations") or []
     if mine != theirs:
-        mine = tolerations.allowed(mine, enforced_taints)
+        mine = tolerations.allowed(mine, config.enforced_taints)
         if merged := tolerations.merged(mine, theirs):
             changes["tolerations"] = merged
     return changes

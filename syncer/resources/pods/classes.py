@@ -16,22 +16,37 @@ def sources(settings: Settings) -> Iterable[Source]:
     )
 
 
-def priority(ctx: Context, virtual: Obj) -> Obj:
+def priority(ctx: Context[PodConfig], virtual: Obj) -> Obj:
     """Return the field with the Pod's PriorityClass.
 
-    It names the copy of the tenant's own class, or the host's class if it appears. The host's
-    admission computes the priority. An API server gives ``system-`` classes to any Pod, so they
-    stay behind.
+    It names the copy of the tenant's own class, the host's class if it appears, or else the one
+    that the operator gives such Pods. The host's admission computes the priority. An API server
+    gives ``system-`` classes to any Pod, so they stay behind.
     """
-    name = virtual["spec"].get("priorityClassName")
+    name = _priority_class(ctx, virtual["spec"].get("priorityClassName") or "")
     if not name:
         return {}
-    own = priorities.class_key(ctx, name)
-    if own is not None:
-        return {"priorityClassName": own.name}
-    if classes.appears(ctx, PriorityClassSyncer, name):
-        return {"priorityClassName": name}
-    return {}
+    return {"priorityClassName": name}
+
+
+def _priority_class(ctx: Context[PodConfig], name: str) -> str:
+    """Return the class of the host for a Pod that names this one; ``""`` for none."""
+    if name:
+        own = priorities.class_key(ctx, name)
+        if own is not None:
+            return own.name
+        if classes.appears(ctx, PriorityClassSyncer, name):
+            return name
+    return ctx.config.priority_class_name
+
+
+def is_replaced(ctx: Context[PodConfig], virtual: Obj, copy: Obj) -> bool:
+    """Return True if a copy has the operator's PriorityClass in place of the one that is named."""
+    given = ctx.config.priority_class_name
+    named = virtual["spec"].get("priorityClassName")
+    if not given or not named:
+        return False
+    return bool(named != given and copy["spec"].get("priorityClassName") == given)
 
 
 def missing(ctx: Context[PodConfig], virtual: Obj) -> Decision | None:

@@ -2,12 +2,15 @@
 
 import re
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from syncer.api import Config, Duration, OptionType, Section, Settings, Subdomain
+from syncer.resources.classes import is_reserved
 from syncer.resources.namespace_values import NodeLabels, TaintPattern
+from syncer.resources.pods.images import ImageMap, ImageNames
 from syncer.resources.pods.security import SecurityLevel
 
 #: Which Pods may be evicted from a node of the host.
@@ -40,7 +43,16 @@ def _volume_type(value: str) -> str:
     return value
 
 
+def _priority_class(name: str) -> str:
+    """Return the name of a class; ``system-`` ones come before what the host itself needs."""
+    if is_reserved(name):
+        why = "is a class for Pods without which the host doesn't work"
+        raise ValueError(f"{name} {why}: name one that you have made for tenants")
+    return name
+
+
 _VolumeType = Annotated[str, OptionType("volume type"), AfterValidator(_volume_type)]
+_PriorityClass = Annotated[Subdomain, AfterValidator(_priority_class)]
 
 
 class Toleration(Section):
@@ -127,6 +139,28 @@ class PodConfig(Config):
     runtime_class_name: Subdomain = ""
     """The RuntimeClass of the host that each Pod gets instead of its own. Empty: its own."""
 
+    priority_class_name: _PriorityClass = ""
+    """The PriorityClass of the host for Pods that name none, or one that stays behind. Empty: none,
+    so the host's default one.
+
+    The host computes the priority. A class that a Pod names is the Pod's there if
+    `sync.fromHost.priorityClasses` shows it or `sync.toHost.priorityClasses` copies it.
+    """
+
+    images: ImageMap = Field(default={})
+    """The images on the host, by those that Pods name, such as for a mirror of registries.
+
+    A key is an image (`nginx:1.27`), a repository with all tags and digests (`nginx`), a registry
+    or path that ends in `/` (`quay.io/`) with all that is below it, or `*` for all others; of
+    several, the most precise counts. `nginx` is `docker.io/library/nginx` here, as to container
+    runtimes. The tag and the digest stay unless the value has one. For a key that ends in `/`, and
+    for `*`, the value ends in `/`, and the rest of the name follows it, of `*` with the registry:
+    `{"*": registry.example.com/mirror/}` makes `nginx:1.27`
+    `registry.example.com/mirror/docker.io/library/nginx:1.27`. An image that is below such a value
+    stays. It holds for containers of all kinds and for volumes. A change concerns Pods that are
+    created later, and images that change later.
+    """
+
     max_termination_grace_period: Duration = Field(default=0.0, ge=0)
     """The longest `terminationGracePeriodSeconds` of a host pod; a longer one, also of a deletion,
     is cut to this there. 0: none is.
@@ -151,6 +185,11 @@ class PodConfig(Config):
     A warning in the log names each that a tenant's Pod can be selected by, because it selects by no
     label below `vsyncer.dev/`. It needs the right to list these kinds there.
     """
+
+    @cached_property
+    def image_names(self) -> ImageNames:
+        """The mapping of images."""
+        return ImageNames(self.images)
 
     @property
     def is_bound_first(self) -> bool:

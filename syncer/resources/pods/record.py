@@ -56,9 +56,9 @@ class PodRecord:
 
     #: The names of the containers, by the list in a Pod's spec; lists without any are missing.
     containers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: A digest of the image that was sent last, by the name of the container. The host may replace
-    #: images (a registry mirror, for example), so only this shows whether the tenant has changed
-    #: one.
+    #: A digest of the tenant's image that was sent last, by the name of the container. On the host
+    #: it may have another one, by ``images`` or by the host's admission, so only this shows whether
+    #: the tenant has changed it.
     images: Mapping[str, str] = field(default_factory=dict)
     #: The names of the volumes.
     volumes: Sequence[str] = ()
@@ -82,7 +82,7 @@ class PodRecord:
         return replace(self, containers={**self.containers, part: names}, images=images)
 
     def changed_images(self, virtual: Obj) -> dict[str, str]:
-        """Return the images that the tenant has changed since they were sent, by container."""
+        """Return the tenant's images that have changed since they were sent, by container."""
         result = {}
         for part, container in _each(virtual, _FIXED):
             name = container["name"]

@@ -1,4 +1,7 @@
-"""The references in a Pod: a single table for the index and the translation."""
+"""The references in a Pod: a single table for the index and the translation.
+
+Images are among them, so that each list of containers and each volume has those of the host.
+"""
 
 from syncer.api import Context, ReferencePaths, References, Resource, Rewritten
 from syncer.resources.kinds import (
@@ -9,6 +12,7 @@ from syncer.resources.kinds import (
     RESOURCE_CLAIMS,
     SECRETS,
 )
+from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.fields import CONTAINERS, FIELD_REFERENCES, host_field
 
 _CONTAINER: dict[str, Resource] = {
@@ -41,13 +45,23 @@ def _host_field(ctx: Context, field: str) -> str:
     return host_field(field, ctx.marks)
 
 
+def _host_image(ctx: Context, name: str) -> str:
+    pods = ctx.settings.section("pods", PodConfig)
+    if pods is None or not pods.images:
+        return name
+    return pods.image_names.on_host(name)
+
+
 def _references() -> References:
     found: dict[str, Resource | Rewritten] = {}
+    image = Rewritten(_host_image)
     for part in CONTAINERS:
         for path, kind in _CONTAINER.items():
             found[f"spec.{part}[].{path}"] = kind
+        found[f"spec.{part}[].image"] = image
     for path, kind in _VOLUME.items():
         found[f"spec.volumes[].{path}"] = kind
+    found["spec.volumes[].image.reference"] = image
     found["spec.imagePullSecrets[].name"] = SECRETS
     found["spec.resourceClaims[].resourceClaimName"] = RESOURCE_CLAIMS
     found["spec.resourceClaims[].resourceClaimTemplateName"] = RESOURCE_CLAIM_TEMPLATES
@@ -56,7 +70,7 @@ def _references() -> References:
     return found
 
 
-#: Names of other objects in a Pod, and field references to the Pod itself, by path.
+#: Names of other objects and of images in a Pod, and field references to the Pod itself, by path.
 REFERENCES: References = _references()
 
 PATHS = ReferencePaths(REFERENCES)

@@ -88,6 +88,8 @@ def fields_left_out(ctx: Context[PodConfig], virtual: Obj, copy: Obj) -> list[st
     if ctx.config.is_bound_first:
         unreported = _UNREPORTED | placement.DECIDED
     found = [f"spec.{name}" for name in _lacking(own, there) if name not in unreported]
+    if classes.is_replaced(ctx, virtual, copy):
+        found.append("spec.priorityClassName")
     if ctx.config.enforced_taints:
         found.extend(tolerations.left_out(tolerations.own(own), ctx.config.enforced_taints))
     for part in ("containers", "initContainers"):

@@ -290,7 +290,7 @@ def _updated(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Obj
     if has_changed(pair.virtual):
         latest = sent.with_images(pair.virtual)
     host = metadata(ctx, pair.virtual, latest)
-    if changes := spec_changes(pair, sent, ctx.config.enforced_taints):
+    if changes := spec_changes(ctx.config, pair, sent):
         # Lists are written whole: a concurrent change by the host must not be undone.
         host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
         host["spec"] = changes

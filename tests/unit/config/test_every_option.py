@@ -38,6 +38,7 @@ VALUES: dict[str, Any] = {
     "patches.up": [{"op": "remove", "path": "/metadata/annotations/example.org~1size"}],
     "pods": "50",
     "quota": {"hard": {"pods": "5"}},
+    "priorityClassName": "tenants",
     "runtimeClassName": "gvisor",
     "selector.matchExpressions": [{"key": "tenants", "operator": "Exists"}],
     "tolerations": [{"key": "example.org/batch", "operator": "Exists"}],

@@ -34,6 +34,27 @@ def problems(option: str) -> list[str]:
             "tolerations[0]: a toleration with the operator Exists takes no value",
         ),
         ("runtimeClassName: gVisor", "runtimeClassName: expected a DNS name: lower-case letters"),
+        ("priorityClassName: Tenants", "priorityClassName: expected a DNS name: lower-case letters"),
+        (
+            "priorityClassName: system-cluster-critical",
+            "priorityClassName: system-cluster-critical is a class for Pods without which the host doesn't work",
+        ),
+        ("images: {Nginx: own/nginx}", "images: 'Nginx' is no image, such as nginx or quay.io/team/app:1.0"),
+        ("images: {nginx: https://own/nginx}", "images: nginx: expected an image, such as registry.example.com/nginx"),
+        ("images: {nginx: own/}", "images: nginx: expected an image, such as registry.example.com/nginx"),
+        ('images: {"*": mirror.example.com}', "images: *: expected a registry or path that ends in /, such as"),
+        ('images: {"*": "mirror.example.com//"}', "images: *: expected a registry or path that ends in /, such as"),
+        ("images: {quay.io/: quay.io/a:1}", "images: quay.io/: expected a registry or path that ends in /, such as"),
+        ("images: {quay.io/Team/: own/}", "images: 'quay.io/Team/' is no registry or path, such as docker.io/"),
+        ('images: {"quay.io/*": own/}', "images: 'quay.io/*' is no image, such as nginx"),
+        (
+            "images: {nginx: own/a, docker.io/library/nginx: own/b}",
+            "images: nginx and docker.io/library/nginx mean the same; leave one of them out",
+        ),
+        (
+            "images: {docker.io/: own/a/, index.docker.io/: own/b/}",
+            "images: docker.io/ and index.docker.io/ mean the same; leave one of them out",
+        ),
     ],
 )
 def test_option_that_no_pod_could_have_is_refused(option: str, message: str) -> None:
@@ -48,6 +69,9 @@ def test_option_that_no_pod_could_have_is_refused(option: str, message: str) -> 
         "nodeSelector: {example.org/pool: tenants}",
         "tolerations: [{operator: Exists}, {key: a, value: b, effect: NoSchedule}, {key: a}]",
         "runtimeClassName: kata.v2",
+        "priorityClassName: tenants.low",
+        'images: {"*": "registry.example.com:5000/mirror/", quay.io/: quay.example.com/, bitnami/: own/}',
+        'images: {nginx: own/nginx, "nginx:1.27": "[2001:db8::1]:5000/nginx:2", nginx:latest: localhost/n}',
     ],
 )
 def test_option_that_a_pod_can_have_is_accepted(option: str) -> None:

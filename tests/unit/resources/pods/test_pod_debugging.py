@@ -55,6 +55,12 @@ def warned(world: World) -> str:
     return warning.message
 
 
+def test_ephemeral_container_has_the_image_of_the_host(world: World) -> None:
+    running(world, debugger(), images={"busybox": "tools.example.com/busybox"})
+    assert [container["image"] for container in sent(world)] == ["tools.example.com/busybox"]
+    assert sent(world) == []
+
+
 def test_ephemeral_container_is_added_through_its_subresource_once(world: World) -> None:
     running(world, debugger(targetContainerName="app"))
     requests = [str(one) for one in world.settle("pods", "shop/web")]

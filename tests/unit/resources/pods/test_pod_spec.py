@@ -149,6 +149,31 @@ def test_token_ca_and_namespace_are_those_of_the_virtual_cluster(world: World) -
     }
 
 
+@pytest.mark.parametrize(
+    ("of_pod", "users", "mode"),
+    [
+        pytest.param({}, [None, None], None, id="no user"),
+        pytest.param({"fsGroup": 7}, [None, None], 0o600, id="the kubelet lets the group read"),
+        pytest.param({"fsGroup": 0, "runAsUser": 7}, [None, None], 0o600, id="a group, and a user in it"),
+        pytest.param({"runAsUser": 0}, [None, None], 0o600, id="root alone"),
+        pytest.param({}, [0, 0], 0o600, id="root in each container"),
+        pytest.param({"runAsUser": 0}, [None, 7], None, id="root and another"),
+        pytest.param({"runAsUser": 7}, [None, 7], 0o644, id="one user, who isn't root"),
+        pytest.param({"runAsUser": 7}, [8, 9], None, id="several users"),
+        pytest.param({}, [7, None], None, id="a user whom an image says"),
+    ],
+)
+def test_token_is_for_whom_a_kubelets_own_would_be(
+    world: World, of_pod: Obj, users: list[int | None], mode: int | None
+) -> None:
+    contexts = [{} if user is None else {"runAsUser": user} for user in users]
+    containers = [{"name": f"c{n}", "image": "i", "securityContext": each} for n, each in enumerate(contexts)]
+    parts = {"containers": containers[:1], "initContainers": containers[1:]}
+    spec = spec_of(world, pod("web", spec={"securityContext": of_pod, "volumes": [API_ACCESS], **parts}))
+    [item] = spec["volumes"][0]["projected"]["sources"][0]["secret"]["items"]
+    assert item.get("mode") == mode
+
+
 def test_token_is_the_hosts_without_pod_tokens(world: World) -> None:
     world.configure({"sync": {"toHost": {"podTokens": {"enabled": False}}}})
     [volume] = spec_of(world, pod("web", spec={"volumes": [API_ACCESS]}))["volumes"]
@@ -388,6 +413,17 @@ def test_event_names_a_field_that_is_not_sent(world: World, spec: Obj, path: str
     assert world.left_out("pods", "shop/web") == (path,)
     world.settle("pods", "shop/web")
     assert world.left_out("pods", "shop/web") == (path,), "one message, as it stays the same"
+
+
+def test_event_names_a_class_that_the_operators_replaces(world: World) -> None:
+    world.configure({"sync": {"toHost": {"pods": {"priorityClassName": "tenants"}}}})
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    for named, left_out in (("system-node-critical", ("spec.priorityClassName",)), ("tenants", ()), ("", ())):
+        name = named or "none"
+        world.given(virtual=[pod(name, spec={"priorityClassName": named})])
+        assert world.left_out("pods", f"shop/{name}") == left_out
+        world.settle("pods", f"shop/{name}")
+        assert world.left_out("pods", f"shop/{name}") == left_out
 
 
 def test_event_names_a_field_dropped_by_the_host(world: World) -> None:

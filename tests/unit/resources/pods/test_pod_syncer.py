@@ -251,6 +251,20 @@ def test_image_of_an_init_container_can_be_changed_too(ready: World) -> None:
     assert (ready.host("Pod", COPY) or {})["spec"]["initContainers"] == [{"name": "init", "image": "init:2"}]
 
 
+def test_image_has_the_hosts_name_only_once_the_tenant_changes_it(copied: World) -> None:
+    """A new mapping restarts no container, and the host's own replacement stays as without one."""
+    for mapping in ({"*": "mirror.example.com/"}, {"*": "other.example.com/"}):
+        copied.configure({"sync": {"toHost": {"pods": {"images": mapping}}}})
+        assert calls(copied) == []
+    virtual(copied, {"metadata": {"generation": 2}, "spec": {"containers": [{"name": "app", "image": "app:2"}]}})
+    assert calls(copied) == [f"patch host pods {COPY}"]
+    [container] = (copied.host("Pod", COPY) or {})["spec"]["containers"]
+    assert container["image"] == "other.example.com/docker.io/library/app:2"
+    assert calls(copied) == []
+    host(copied, {"spec": {"containers": [{"name": "app", "image": "local/app:2"}]}})
+    assert calls(copied) == []
+
+
 def test_lists_are_changed_only_over_the_observed_version(copied: World) -> None:
     virtual(copied, {"spec": {"containers": [{"name": "app", "image": "app:2"}]}})
     version = (copied.host("Pod", COPY) or {})["metadata"]["resourceVersion"]
