@@ -103,9 +103,10 @@ class Syncer(Role, Generic[C]):
     #: change of the copy of a mirror with the ``sync`` and ``reflect`` of :class:`Mirror` is one of
     #: these anyway.
     looks_back: ClassVar[bool] = True
-    #: Of a syncer with ``SyncDown``. False: each ``observedGeneration`` in a status that it brings
-    #: up counts changes of the copy, as on the host, and becomes one of the virtual object before
-    #: the status is written. True: the syncer returns those of the virtual object itself.
+    #: Of a syncer with ``SyncDown``. False: the ``observedGeneration`` of a status that it brings
+    #: up, and of each condition there, counts changes of the copy, as on the host, and becomes one
+    #: of the virtual object before the status is written. True: the syncer returns those of the
+    #: virtual object itself.
     own_generations: ClassVar[bool] = False
     #: True: an object is reconciled again when a synced object begins or ceases to refer to it (see
     #: ``Refers``).

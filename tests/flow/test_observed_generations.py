@@ -8,6 +8,7 @@ from shop_scene import edit_by
 from small_syncers import Widgets
 
 from hack.side_tasks import helped_by
+from kube_envtest.apiserver.changes import Change
 from syncer.api import Obj
 from syncer.engine.reconcile.policies.futile import AGAIN_SECONDS
 from syncer.testing.merge import merged
@@ -180,6 +181,22 @@ async def test_status_without_a_subresource_is_copied_as_it_is_and_comes_to_rest
         assert original(two)["status"] == copy_of(two)["status"]
 
 
+class Sized(Widgets):
+    """Only the size crosses."""
+
+    down = ("spec.size",)
+
+
+async def test_change_that_does_not_cross_needs_no_report(two: Two) -> None:
+    define(two)
+    async with two.daemon([Sized]) as daemon:
+        await observed(two)
+        edit(two, {"spec": {"note": "for the tenant alone"}})
+        await until(lambda: about(two) == [2, 2, 2])
+        await daemon.settled()
+        assert copy_of(two)["metadata"]["generation"] == 1
+
+
 async def test_repair_of_the_copy_is_observed_too(two: Two) -> None:
     define(two)
     async with two.daemon([Widgets]) as daemon:
@@ -190,6 +207,36 @@ async def test_repair_of_the_copy_is_observed_too(two: Two) -> None:
         assert about(two) == [1, 0, 0]
         observe(two)
         await until(lambda: about(two) == [1, 1, 1])
+
+
+async def test_report_about_drift_is_never_shown_as_about_the_present_spec(two: Two) -> None:
+    """Those who wait see each version of the object: one that is wrong for a moment is enough."""
+    define(two)
+    phases: list[Obj] = []
+
+    def note(change: Change) -> None:
+        if change.resource == PLURAL and change.after and change.after.get("status"):
+            phases.append(change.after["status"])
+
+    async with two.daemon([Widgets]) as daemon:
+        await observed(two)
+        two.virtual.follow(note)
+        edit_copy(two, {"spec": {"size": 9}, "status": {"observedGeneration": 2, "phase": "Tall"}})
+        await until(lambda: copy_of(two)["spec"] == {"size": 1})
+        await daemon.settled()
+        assert [(each["phase"], each["observedGeneration"]) for each in phases] == [("Tall", 0)]
+        observe(two)
+        await until(lambda: about(two) == [1, 1, 1])
+
+
+async def test_generation_that_is_text_is_translated_too(two: Two) -> None:
+    """Argo CD takes a later one than that of the object for no generation, and then waits for nothing."""
+    define(two)
+    async with two.daemon([Widgets]) as daemon:
+        await observed(two)
+        edit_copy(two, {"spec": {"node": "n1"}, "status": {"observedGeneration": "2"}})
+        await until(lambda: about(two) == [1, "1", 0])
+        await daemon.settled()
 
 
 async def test_frozen_field_keeps_the_report_an_earlier_one(two: Two) -> None:

@@ -164,7 +164,7 @@ def test_grant_that_begins_and_ends_wakes_the_route(world: World, given: Obj, wa
         (6, ["a.example.org"], 2),
         (7, ["b.example.org"], 2),
     ],
-    ids=["the latest", "an earlier copy", "before the tenant's change reaches it"],
+    ids=["the latest", "an earlier copy", "before the tenant's change is observed"],
 )
 def test_condition_is_about_a_generation_of_the_tenants_route(
     world: World, observed: int, hosts: list[str], shown: int
@@ -178,11 +178,9 @@ def test_condition_is_about_a_generation_of_the_tenants_route(
     latest = {"metadata": {"generation": 7}, "status": status}
     generation = {"metadata": {"generation": 3}}
     world.given(host=[merged(copy, latest)], virtual=[merged(route(hostnames=hosts), generation)])
-    [written] = [
-        each.obj
-        for each in world.decide(HTTPRouteSyncer, "shop/web").writes
-        if each.side is Side.VIRTUAL
-    ]
+    world.settle(HTTPRouteSyncer, "shop/web")
+    written = world.virtual("HTTPRoute", "shop/web")
+    assert written
     [parent] = written["status"]["parents"]
     assert parent["conditions"] == [{**conditions[0], "observedGeneration": shown}, conditions[1]]
 

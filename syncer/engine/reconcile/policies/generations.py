@@ -10,8 +10,18 @@ A part of a status is about the present generation if the host's controller has 
 it is, and the copy has all of the original: no change of its contents is planned, or held back by a
 policy. Otherwise the part is about an earlier generation; the one before the present stands for all
 of them.
+
+By the conventions of the Kubernetes API the field means this in a status and in its conditions,
+also where a part of the status or an item of its lists has conditions (``parents[].conditions[]``
+of the Gateway API). Elsewhere in a status it may be about another object, such as one that the
+controller makes for this one: it stays.
+
+While contents of the copy are sent, the status stays as it is on the virtual side, and is written
+by the look that follows. Whoever waits sees each version of the virtual object: a report about a
+drifted copy must never be there beside the present generation, however short the time.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +33,8 @@ from syncer.api.roles import Syncer
 from syncer.engine.reconcile.plan import Observed, PlannedWrite
 
 _FIELD = "observedGeneration"
+#: A generation as text: at most the digits of 64 bits.
+_TEXT = re.compile("[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,14 @@ class Generations:
 
         ``on_host`` are the decision's writes to the host with their calls.
         """
+        assert observed.virtual is not None
+        virtual = observed.virtual
+        generation = _generation(virtual)
+        latest = _generation(observed.host)
+        assert generation is not None
+        assert latest is not None
+        before = max(generation - 1, 0)
+
         copies = [planned for planned in on_host if _is_own(observed, planned.write)]
         is_changed = any(_changes_contents(planned) for planned in copies)
         if copies:
@@ -66,29 +86,25 @@ class Generations:
             # A syncer that waits may have held back the write of the copy.
             is_in_step = decision.outcome is not Outcome.PENDING
 
-        generation = _generation(observed.virtual)
-        latest = _generation(observed.host)
-        assert generation is not None
-        assert latest is not None
-        before = max(generation - 1, 0)
-        # The look that follows a change knows more: what is there can stay until then.
-        most = generation if is_changed else before
-
-        def shown(reported: int, there: Any) -> int:
+        def shown(reported: int, there: int | None) -> int:
             """Return the generation for the host's one, where the virtual status has another."""
             if is_in_step and reported >= latest:
                 return generation
-            if type(there) is int and 0 <= there <= most:
+            if there is not None and there <= before:
                 return there
             return before
 
-        assert observed.virtual is not None
-        there = observed.virtual.get("status")
         writes = []
         for write in decision.writes:
             if _is_status_of(observed, write):
-                status = _translated(write.obj["status"], there, shown)
-                write = replace(write, obj={**write.obj, "status": status})
+                obj = dict(write.obj)
+                status = obj.pop("status")
+                if not is_changed or decision.deletes:
+                    obj["status"] = _translated(status, virtual.get("status"), shown)
+                elif "status" in virtual:
+                    # The look that follows the change knows more, and may find the copy in step.
+                    obj["status"] = virtual["status"]
+                write = replace(write, obj=obj)
             writes.append(write)
         return replace(decision, writes=tuple(writes))
 
@@ -98,8 +114,11 @@ class Generations:
         """Return a translated decision as a step if its writes may change a generation.
 
         Whether they do, only the answers show: an API server may drop what it is sent. Then nobody
-        else changes the copy, and the status would stay about the generation before.
+        else changes the copy, and its status would never come up. A deletion is followed by another
+        look anyway.
         """
+        if decision.deletes:
+            return decision
         for planned in writes:
             if _is_own(observed, planned.write) and _changes_contents(planned):
                 return replace(decision, is_step=True)
@@ -150,42 +169,69 @@ def _is_held_back(planned: PlannedWrite) -> bool:
 
 
 def _is_in(status: Obj) -> bool:
-    """Return True if a status has a generation anywhere."""
-    left: list[Any] = [status]
-    while left:
-        value = left.pop()
-        if isinstance(value, dict):
-            if type(value.get(_FIELD)) is int:
-                return True
-            left += value.values()
-        elif isinstance(value, list):
-            left += value
-    return False
+    """Return True if a status has a generation."""
+    found: list[int] = []
+
+    def note(reported: int, there: int | None) -> int:
+        found.append(reported)
+        return reported
+
+    _translated(status, None, note)
+    return bool(found)
 
 
-def _translated(status: Obj, there: Any, shown: Callable[[int, Any], int]) -> Obj:
+def _translated(status: Obj, there: Any, shown: Callable[[int, int | None], int]) -> Obj:
     """Return a copy of a status with other generations.
 
     Args:
-        status: The status, of any depth.
-        there: The status that the virtual object has.
-        shown: Returns the generation for one in the status, and the value at the same place there.
+        status: The status, of any shape.
+        there: The status that the virtual object has, of any shape.
+        shown: Returns the generation for one in the status, and for the one at the same place there
+            if there is any.
     """
+
+    def with_own(holder: Any, beside: Any) -> Any:
+        """Return a status or a condition with its generation."""
+        found = holder.get(_FIELD) if isinstance(holder, dict) else None
+        reported = _number(found)
+        if reported is None:
+            return holder
+        own: int | str = shown(reported, _number(_at(beside, _FIELD)))
+        if isinstance(found, str):
+            own = str(own)
+        return {**holder, _FIELD: own}
+
+    def with_conditions(part: Any, beside: Any) -> Any:
+        """Return a status, or a part of it, with the generations of its conditions."""
+        conditions = part.get("conditions") if isinstance(part, dict) else None
+        if not isinstance(conditions, list):
+            return part
+        return {**part, "conditions": _each(conditions, _at(beside, "conditions"), with_own)}
+
     result = dict(status)
-    left: list[tuple[Any, Any]] = [(result, there)]
-    while left:
-        part, beside = left.pop()
-        items = part.items() if isinstance(part, dict) else enumerate(part)
-        for name, value in list(items):
-            if isinstance(value, dict):
-                part[name] = dict(value)
-                left.append((part[name], _at(beside, name)))
-            elif isinstance(value, list):
-                part[name] = list(value)
-                left.append((part[name], _at(beside, name)))
-            elif name == _FIELD and type(value) is int:
-                part[name] = shown(value, _at(beside, name))
-    return result
+    for name, value in status.items():
+        beside = _at(there, name)
+        if isinstance(value, list):
+            result[name] = _each(value, beside, with_conditions)
+        else:
+            result[name] = with_conditions(value, beside)
+    translated: Obj = with_own(with_conditions(result, there), there)
+    return translated
+
+
+def _number(value: Any) -> int | None:
+    """Return a generation as a number; None if it is none.
+
+    Argo Rollouts writes it as text.
+    """
+    if type(value) is str and _TEXT.fullmatch(value):
+        return int(value)
+    return value if type(value) is int and value >= 0 else None
+
+
+def _each(items: list[Any], there: Any, change: Callable[[Any, Any], Any]) -> list[Any]:
+    """Return what becomes of the items of a list, each with the item at its place there."""
+    return [change(item, _at(there, number)) for number, item in enumerate(items)]
 
 
 def _at(value: Any, step: str | int) -> Any:
