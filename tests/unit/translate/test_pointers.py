@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncer.api import EACH, Patch
@@ -122,6 +122,7 @@ def test_path_leads_to_every_item_and_to_none_without_a_list() -> None:
         list(pointers.paths(doc, ("s", EACH)))
 
 
+@example({"a": [1, 2]}, ["a", "1"], None)
 @given(DOCS, st.lists(st.sampled_from(["a", "b", "/", "~", "0", "1", "-"]), min_size=1, max_size=4), JSON)
 def test_added_value_is_there_and_the_document_stays_as_it_was(doc: Any, steps: list[str], value: Any) -> None:
     before, path = copy.deepcopy(doc), tuple(steps)
