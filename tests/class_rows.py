@@ -1,5 +1,5 @@
-"""Classes, for suites with rows of their own for them: one of the host of each kind that appears in virtual clusters,
-and a tenant's own.
+"""Classes and CSIDrivers, for suites with rows of their own for them: one of the host of each kind that appears in
+virtual clusters, and a tenant's own class.
 """
 
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 
 from syncer.api import Obj, Resource
 from syncer.resources.kinds import (
+    CSI_DRIVERS,
     INGRESS_CLASSES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
@@ -21,7 +22,7 @@ from syncer.testing.objects import build
 
 @dataclass(frozen=True)
 class ClassRow:
-    """A kind of classes."""
+    """A kind of classes, or CSIDrivers."""
 
     resource: Resource
     section: str
@@ -84,6 +85,13 @@ ROWS = (
         {"handler": "runsc"},
         {"overhead": {"podFixed": {"memory": "64Mi"}}},
         {"handler": "kata"},
+    ),
+    ClassRow(
+        CSI_DRIVERS,
+        "csiDrivers",
+        {"spec": {"attachRequired": True, "volumeLifecycleModes": ["Persistent"]}},
+        {"spec": {"requiresRepublish": True}},
+        {"spec": {"attachRequired": False}},
     ),
 )
 
