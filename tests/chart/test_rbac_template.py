@@ -127,6 +127,11 @@ class _Dice:
             entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
             listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
             sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
+        for kind in ("csiDrivers", "csiNodes", "csiStorageCapacities"):
+            self._section(sync["fromHost"], kind)
+        if self._even():
+            capacities = sync["fromHost"].setdefault("csiStorageCapacities", {})
+            capacities["namespaces"] = self._one([], ["infra"], ["infra", "vc-shop"])
         if self._even():
             namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
             sync["toHost"]["publishedServices"] = {"enabled": self._even(), "namespaces": namespaces}

@@ -62,9 +62,7 @@ def test_floor_is_compared_by_its_writes_alone() -> None:
     assert found["p50_ms"]["paced_create"]["median"] == 2.0
 
 
-def part(
-    n: int, *, seconds: float, cpu: float, rss: float, writes: float, wakeups: int
-) -> Figures:
+def part(n: int, *, seconds: float, cpu: float, rss: float, writes: float, wakeups: int) -> Figures:
     return {
         "phase": "create",
         "kind": "configmaps",
