@@ -1,4 +1,4 @@
-"""CSIDrivers, CSINodes and capacities of the host: what makes them come and go, their names, and the rights they take."""
+"""CSINodes and capacities of the host: what makes them come and go, their names, and the rights that they take."""
 
 from typing import Any
 
