@@ -260,7 +260,7 @@ def csi() -> Workload:
         if found := two.virtual.get(capacities, f"kube-system/{STORAGE}.x"):
             two.virtual.put(merged(found, {"capacity": "9Ti"}))
         if found := two.virtual.get(nodes, "n1"):
-            two.virtual.put(merged(found, {"spec": {"drivers": [DISK, NFS]}}))
+            two.virtual.put(merged(found, {"spec": {"drivers": [{**DISK, "nodeID": "n1"}]}}))
 
     def lose(two: Stage) -> None:
         two.virtual.delete(capacities, f"kube-system/{STORAGE}.x")
