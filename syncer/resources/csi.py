@@ -34,6 +34,7 @@ from syncer.resources import classes
 from syncer.resources.classes import StorageClassSyncer
 from syncer.resources.host_mirror import HostMirror
 from syncer.resources.host_nodes import (
+    HostNodeConfig,
     HostNodeSyncer,
     required_labels,
     shown_node,
@@ -74,8 +75,8 @@ class CsiNodeConfig(Config):
     """The options of CSINodes of the host that appear."""
 
     enabled: bool = False
-    """Whether the CSINodes of the host's nodes that appear (`sync.fromHost.nodes`) do, too. It
-    takes the right to get, list and watch them.
+    """Whether the CSINodes of the host's nodes that appear (`sync.fromHost.nodes`, without
+    `onlyUsed`) do, too. It takes the right to get, list and watch them.
     """
 
 
@@ -87,13 +88,16 @@ class CsiCapacityConfig(Config):
     get, list and watch them in `namespaces`.
 
     Those appear that are of a StorageClass that appears (`sync.fromHost.storageClasses`), and that
-    a node can reach that appears (`sync.fromHost.nodes`). A scheduler goes by them if the
-    CSIDriver appears, too (`sync.fromHost.csiDrivers`).
+    a node can reach that appears (`sync.fromHost.nodes`, without `onlyUsed`). A scheduler goes by
+    them if the CSIDriver appears, too (`sync.fromHost.csiDrivers`).
     """
 
     namespaces: tuple[HostNamespace, ...] = ()
     """The host namespaces in which the drivers run, and have their CSIStorageCapacities, such as
     `kube-system`. Without any, none appears. Each takes a watch.
+
+    If one is removed, so are its CSIStorageCapacities in the virtual cluster: remove it before
+    `enabled` is set to false.
     """
 
     selector: Selector = Selector()
@@ -272,21 +276,27 @@ class CsiCapacitySyncer(HostMirror, Indexes):
         return [Index(given, _CLASS, _class_name), Index(given, _LABEL, _needed_labels)]
 
 
+def _shows_nodes(settings: Settings) -> bool:
+    """Return True if nodes of the host appear by their labels alone, also those without a Pod."""
+    config = settings.section(HostNodeSyncer.name, HostNodeConfig)
+    return config is not None and not config.only_used
+
+
 def _nodes(settings: Settings) -> tuple[Source, ...]:
     """Return the source of the host's nodes that appear; none where they don't."""
-    if HostNodeSyncer.name in settings.sections:
+    if _shows_nodes(settings):
         return (shown_nodes(settings),)
     return ()
 
 
 def _appears(ctx: Context, node: str) -> bool:
     """Return True if a node of the host appears in the virtual cluster."""
-    return ctx.enabled(HostNodeSyncer.name) and shown_node(ctx, node) is not None
+    return _shows_nodes(ctx.settings) and shown_node(ctx, node) is not None
 
 
 def _is_reached(ctx: Context, topology: Obj | None) -> bool:
     """Return True if a node that appears can reach what has this topology; None: no node can."""
-    if topology is None or not ctx.enabled(HostNodeSyncer.name):
+    if topology is None or not _shows_nodes(ctx.settings):
         return False
     candidates: set[Key] | None = None
     for value in _values(topology.get("matchLabels") or {}) or [_ANY]:

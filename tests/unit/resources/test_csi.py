@@ -48,6 +48,16 @@ def test_capacity_comes_and_goes_with_its_class_and_the_nodes_that_reach_it() ->
     assert shown(found) is None
 
 
+def test_capacity_goes_with_its_namespace_in_the_configuration() -> None:
+    before = world().given(host=[capacity("x"), fast(), zoned("n1")])
+    made = shown(before)
+    assert made is not None
+    after = world(csiStorageCapacities={"namespaces": ["other"]}).given(virtual=[made], host=[capacity("x")])
+    assert shown(after) is None
+    none = world(csiStorageCapacities={"namespaces": []}).given(virtual=[made])
+    assert shown(none) is None
+
+
 def test_heartbeat_of_a_node_asks_for_no_capacity() -> None:
     found = world().given(host=[capacity("x"), fast(), csi_node("n1"), zoned("n1")])
     found.woken()
