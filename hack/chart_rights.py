@@ -43,6 +43,7 @@ _READ = (
     "sync.fromHost.customResourceDefinitions.allow",
     "sync.fromHost.customResourceDefinitions.onRemoval",
     "sync.fromHost.configMaps.mappings.byName",
+    "sync.fromHost.csiStorageCapacities.namespaces",
     "sync.fromHost.secrets.mappings.byName",
     "sync.fromHost.services.mappings.byName",
     "sync.toHost.customResourceDefinitions.names",

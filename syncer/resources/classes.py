@@ -11,27 +11,20 @@ from syncer.api import (
     Key,
     Obj,
     ObjectRef,
-    Pair,
     Selector,
     Settings,
     Side,
     Source,
-    Sync,
-    Syncer,
-    SyncFromHost,
     annotations_of,
-    apply,
-    copy_fields,
-    delete,
     dig,
     is_within,
     key_of,
     metadata_key,
     path_steps,
     reasons,
-    selectors,
     wait,
 )
+from syncer.resources.host_mirror import HostMirror
 from syncer.resources.kinds import (
     INGRESS_CLASSES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -67,16 +60,10 @@ class ClassConfig(Config):
     """The labels of the host's classes that appear. Empty: all of them."""
 
 
-class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig]):
-    """Shows the ``up`` fields of classes.
+class HostClass(HostMirror):
+    """A kind of classes."""
 
-    A tenant's changes are reverted, and a tenant's own classes left alone. If ``fixed`` fields of a
-    class have changed, the host's class was replaced, and so is the virtual one.
-    """
-
-    reverts_virtual_changes = True
-    #: The fields that an API server never changes.
-    fixed: ClassVar[tuple[str, ...]] = ()
+    config = ClassConfig
     #: The annotations that make a class the default of its API server, which gives it to objects
     #: that name none.
     default_by: ClassVar[tuple[str, ...]] = ()
@@ -91,18 +78,7 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
         """
         return True
 
-    def host_selector(self, settings: Settings) -> str:
-        """Return the label selector of the classes that appear."""
-        config = settings.section(self.name, ClassConfig)
-        if config:
-            return selectors.written(config.selector.plain)
-        return ""
-
-    def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the same key: other objects name a class, on both sides."""
-        return key
-
-    def virtual_key(self, ctx: Context[ClassConfig], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """Return the same key; None for a class that doesn't appear.
 
         Copies don't, nor do the classes that every API server has.
@@ -110,25 +86,6 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
         if _is_chosen(ctx, ctx.config, host):
             return key_of(host)
         return None
-
-    def sync_from_host(self, ctx: Context[ClassConfig], host: Obj) -> Decision:
-        """Create the class in the virtual cluster."""
-        return apply(virtual=self._shown(ctx, host), reason="the host has this class")
-
-    def sync(self, ctx: Context[ClassConfig], pair: Pair) -> Decision:
-        """Update it from the host's."""
-        for path in self.fixed:
-            if dig(pair.host, path) != dig(pair.virtual, path):
-                return delete(
-                    virtual=pair.virtual,
-                    reason=f"{path} can't be changed, so the class is replaced",
-                )
-        return apply(virtual=self._shown(ctx, pair.host))
-
-    def _shown(self, ctx: Context[ClassConfig], host: Obj) -> Obj:
-        shown = ctx.virtual_copy(host, key_of(host))
-        copy_fields(host, shown, self.up)
-        return shown
 
 
 def provisioner_of(claim: Obj) -> str:
@@ -149,7 +106,7 @@ def is_reserved(name: str) -> bool:
     return name.startswith(_RESERVED)
 
 
-def _is_chosen(ctx: Context, config: ClassConfig, host: Obj) -> bool:
+def _is_chosen(ctx: Context, config: Config, host: Obj) -> bool:
     """Return True if a class of the host appears in the virtual cluster."""
     is_copy = ctx.marks.name in annotations_of(host)
     if is_copy or is_reserved(key_of(host).name):

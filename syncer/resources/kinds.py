@@ -72,6 +72,9 @@ INGRESS_CLASSES = Resource(
     namespaced=False,
 )
 STORAGE_CLASSES = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+CSI_DRIVERS = Resource("storage.k8s.io/v1", "CSIDriver", "csidrivers", namespaced=False)
+CSI_NODES = Resource("storage.k8s.io/v1", "CSINode", "csinodes", namespaced=False)
+CSI_CAPACITIES = Resource("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities")
 VOLUME_ATTRIBUTES_CLASSES = Resource(
     "storage.k8s.io/v1",
     "VolumeAttributesClass",

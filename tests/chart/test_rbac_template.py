@@ -95,6 +95,7 @@ class _Dice:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
+        self._storage = random.Random(seed)
 
     def configuration(self) -> dict[str, Any]:
         """Return a configuration that may be invalid."""
@@ -127,6 +128,13 @@ class _Dice:
             entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
             listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
             sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
+        for kind in ("csiDrivers", "csiNodes"):
+            sync["fromHost"][kind] = {"enabled": self._storage.random() < 0.5}
+        namespaces = self._storage.choice(([], ["infra"], ["infra", "vc-shop"]))
+        sync["fromHost"]["csiStorageCapacities"] = {
+            "enabled": self._storage.random() < 0.5,
+            "namespaces": namespaces,
+        }
         if self._even():
             namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
             sync["toHost"]["publishedServices"] = {"enabled": self._even(), "namespaces": namespaces}

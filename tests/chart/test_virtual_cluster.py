@@ -71,7 +71,7 @@ def test_scheduler_of_the_tenants_runs_with_its_own_key_and_the_daemon_waits_for
     assert [item["key"] for item in keys] == ["ca.crt", "scheduler.conf", "scheduler.crt", "scheduler.key"]
     sync = config(found)["sync"]
     assert sync["toHost"]["pods"] == {"scheduler": "virtual"}
-    assert sync["fromHost"] == {"nodes": {"enabled": True}, "storageClasses": {"enabled": True}}
+    assert sync["fromHost"] == {each: {"enabled": True} for each in ("nodes", "storageClasses", "csiNodes")}
     assert sync["fake"] == {"persistentVolumes": {"nodeAffinity": True}}
     three = objects(scheduler={"enabled": True}, controlPlane={"replicas": 3})
     spec = three["StatefulSet", f"{NAME}-control-plane"]["spec"]["template"]["spec"]

@@ -4,8 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from class_rows import (
+    CSI,
+    DISK,
+    NFS,
+    STORAGE,
+    TENANTS_PRIORITIES,
+    TENANTS_PRIORITY,
+    ClassRow,
+    capacity,
+    csi_node,
+    fast,
+    zoned,
+)
 from class_rows import ROWS as CLASSES
-from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY, ClassRow
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, host_path, until
 from sampled import MADE, SAMPLES, define
 
@@ -446,6 +458,50 @@ HOST_NODES = Operation(
 )
 
 
+def _csi(syncer: str, plural: str, make: Callable[..., Obj], spec: Mapping[str, Obj], **keys: Any) -> Operation:
+    """The row of a kind that appears with the nodes and the class that it is of."""
+
+    def before(two: Two) -> None:
+        for each in (fast(), *(zoned(name) for name in MUTATIONS)):
+            two.host.put(each)
+
+    return Operation(
+        syncer,
+        f"{plural}.storage.k8s.io",
+        lambda two, name: make(name, metadata=TIER),
+        spec,
+        begins=Side.HOST,
+        sync={"fromHost": CSI},
+        before=before,
+        cells=UP,
+        **keys,
+    )
+
+
+CSI_KINDS = (
+    _csi(
+        "csinodes",
+        "csinodes",
+        csi_node,
+        {
+            "host": {"spec": {"drivers": [DISK, NFS]}},
+            # The object that "spec" is done to has this name, and so have its drivers.
+            "virtual": {"spec": {"drivers": [{**DISK, "nodeID": "spec"}, NFS]}},
+        },
+        virtual_key=lambda name: name,
+        host_key=lambda name: name,
+    ),
+    _csi(
+        "csistoragecapacities",
+        "csistoragecapacities",
+        capacity,
+        _both({"capacity": "4Gi"}),
+        virtual_key=lambda name: f"kube-system/{STORAGE}.{name}",
+        host_key=lambda name: f"{STORAGE}/{name}",
+    ),
+)
+
+
 def _listed(syncer: str, section: str, make: Callable[..., Obj], field: Obj) -> Operation:
     """The row of a kind of which listed objects of the host appear."""
     options = {
@@ -555,6 +611,7 @@ SPECIAL = [
     NODES,
     VOLUMES,
     HOST_NODES,
+    *CSI_KINDS,
     _listed("host-configmaps", "configMaps", configmap, {"data": {"color": "green"}}),
     _listed("host-secrets", "secrets", secret, {"data": {"password": "bGVhZA=="}}),
     LISTED_SERVICES,

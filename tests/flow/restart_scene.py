@@ -6,8 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from class_rows import (
+    CSI,
+    CSI_SYNCERS,
+    DISK,
+    NFS,
+    STORAGE,
+    TENANTS_PRIORITIES,
+    TENANTS_PRIORITY,
+    capacity,
+    csi_node,
+    fast,
+    zoned,
+)
 from class_rows import ROWS as CLASSES
-from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
 from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, host_path, widget
 from sampled import MADE, SAMPLES, config_model, define
@@ -226,6 +238,24 @@ _SPECIAL = (
         ("nodes", "n1"),
         edits=({"spec": {"taints": [UNREACHABLE]}}, {"spec": {"taints": []}}),
         sync={"fromHost": {"nodes": {"enabled": True}}},
+    ),
+    Case(
+        "csinodes",
+        ("csinodes", *CSI_SYNCERS),
+        ("csinodes.storage.k8s.io", "n1"),
+        ("csinodes.storage.k8s.io", "n1"),
+        on_host=(csi_node("n1"),),
+        edits=({"spec": {"drivers": [DISK, NFS]}}, {"spec": {"drivers": [NFS]}}),
+        sync={"fromHost": CSI},
+    ),
+    Case(
+        "csistoragecapacities",
+        ("csistoragecapacities", *CSI_SYNCERS),
+        ("csistoragecapacities.storage.k8s.io", f"kube-system/{STORAGE}.x"),
+        ("csistoragecapacities.storage.k8s.io", f"{STORAGE}/x"),
+        on_host=(capacity("x"), fast(), zoned("n1")),
+        edits=({"capacity": "4Gi"}, {"capacity": "2Gi"}),
+        sync={"fromHost": CSI},
     ),
     Case(
         "host-configmaps",

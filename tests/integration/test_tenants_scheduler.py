@@ -13,11 +13,23 @@ from hack.kubelet import Kubelet
 from hack.planes import HOST_CONTROLLERS, SCHEDULED_CONTROLLERS
 from kube_envtest import ControlPlane, Programs, start_all
 from syncer.api import Key, Obj, Side, annotations_of, dig
-from syncer.resources.kinds import PRIORITY_CLASSES
+from syncer.resources.kinds import (
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+)
 from syncer.testing.objects import build, pod
 
 FAKE = "example.org/fake"
 EAST, WEST, HIDDEN = "east", "west", "hidden"
+#: The host namespace of the drivers, and one of them.
+DRIVERS = "kube-system"
+DISK = "disk.example.org"
+#: Where the scheduler wants the volume of a claim to be.
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +72,9 @@ def placing(both: tuple[Api, Api], loop: Loop, tmp_path_factory: pytest.TempPath
         "fromHost": {
             "nodes": {"enabled": True, "nodeSelector": {"pool": "tenants"}},
             "storageClasses": {"enabled": True},
+            "csiDrivers": {"enabled": True},
+            "csiNodes": {"enabled": True},
+            "csiStorageCapacities": {"enabled": True, "namespaces": [DRIVERS]},
         },
         "fake": {"persistentVolumes": {"nodeAffinity": True}},
     }
@@ -187,3 +202,105 @@ def test_pod_that_names_a_node_that_is_not_shown_ends(placing: Scene, name: str)
         return {each["reason"] for each in placing.virtual.list("Event", namespace=ns)}
 
     eventually(lambda: "NodeGone" in reasons(), "its owner knows why")
+
+
+# -- limits and capacities of storage --------------------------------------------------------------
+
+
+@pytest.fixture
+def stored(placing: Scene) -> Iterator[Scene]:
+    """A driver of the host with capacities for each node, of which one appears to have room."""
+    late = {"provisioner": DISK, "volumeBindingMode": "WaitForFirstConsumer"}
+    made = [
+        build(CSI_DRIVERS, DISK, spec={"attachRequired": True, "storageCapacity": True}),
+        build(STORAGE_CLASSES, "local", **late),
+        *(_room(name, "10Gi" if name == WEST else "0") for name in (EAST, WEST, HIDDEN)),
+    ]
+    for each in made:
+        placing.host.create(each)
+    shown = [_shown(EAST), _shown(WEST)]
+    eventually(lambda: all(placing.virtual.get("CSIStorageCapacity", each) for each in shown), "capacities appear")
+    eventually(lambda: placing.virtual.get("CSIDriver", Key("", DISK)), "the driver appears")
+    yield placing
+    for each in made:
+        placing.host.delete(each["kind"], Key(each["metadata"].get("namespace", ""), each["metadata"]["name"]))
+    eventually(lambda: not placing.virtual.list("CSIStorageCapacity", namespace=DRIVERS), "capacities are gone")
+
+
+def _room(node: str, capacity: str) -> Obj:
+    topology = {"matchLabels": {"kubernetes.io/hostname": node}}
+    parts = {"storageClassName": "local", "nodeTopology": topology, "capacity": capacity}
+    return build(CSI_CAPACITIES, f"csisc-{node}", namespace=DRIVERS, **parts)
+
+
+def _shown(node: str) -> Key:
+    return Key("kube-system", f"{DRIVERS}.csisc-{node}")
+
+
+def _wants(scene: Scene, ns: str, name: str) -> None:
+    """Let the tenant create a Pod with a claim."""
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = build(PERSISTENT_VOLUME_CLAIMS, name, namespace=ns, spec={**size, "storageClassName": "local"})
+    scene.virtual.create(claim)
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+    scene.virtual.create(pod(name, namespace=ns, spec={"volumes": volumes}))
+
+
+def _selected(scene: Scene, ns: str, name: str) -> str:
+    claim = scene.virtual.get("PersistentVolumeClaim", Key(ns, name)) or {}
+    return annotations_of(claim).get(SELECTED_NODE, "")
+
+
+def test_volume_is_put_where_the_host_has_room_for_it(stored: Scene) -> None:
+    ns = stored.namespace()
+    assert stored.virtual.get("CSIStorageCapacity", _shown(HIDDEN)) is None
+    _wants(stored, ns, "first")
+    eventually(lambda: _selected(stored, ns, "first") == WEST, "it goes where there is room")
+    for node, capacity in ((WEST, "0"), (EAST, "10Gi")):
+        stored.host.patch("CSIStorageCapacity", Key(DRIVERS, f"csisc-{node}"), {"capacity": capacity})
+        wanted = partial(_has_room, stored, node, capacity)
+        eventually(wanted, "the tenant's scheduler can learn of it")
+    _wants(stored, ns, "second")
+    eventually(lambda: _selected(stored, ns, "second") == EAST, "it goes where there is room now")
+    for name in ("first", "second"):
+        stored.virtual.delete("Pod", Key(ns, name))
+        stored.virtual.delete("PersistentVolumeClaim", Key(ns, name))
+    stored.must_be_content()
+
+
+def _has_room(scene: Scene, node: str, capacity: str) -> bool:
+    found = scene.virtual.get("CSIStorageCapacity", _shown(node)) or {}
+    return found.get("capacity") == capacity
+
+
+def test_node_that_takes_no_volume_of_a_driver_gets_none(stored: Scene) -> None:
+    ns = stored.namespace()
+    stored.host.patch("CSIStorageCapacity", Key(DRIVERS, f"csisc-{EAST}"), {"capacity": "10Gi"})
+    eventually(lambda: _has_room(stored, EAST, "10Gi"), "both nodes have room")
+    driver = {"name": DISK, "nodeID": "i-0123", "allocatable": {"count": 0}}
+    full = build(CSI_NODES, WEST, spec={"drivers": [driver]})
+    stored.host.create(full)
+    shown = eventually(lambda: stored.virtual.get("CSINode", Key("", WEST)), "the CSINode appears")
+    assert dig(shown, "spec.drivers")[0]["nodeID"] == WEST
+    for name in ("first", "second"):
+        _wants(stored, ns, name)
+        eventually(partial(_is_selected, stored, ns, name, EAST), "it goes to the other node")
+    changed = {"spec": {"drivers": [{**driver, "allocatable": {"count": 7}}]}}
+    stored.host.delete("CSINode", Key("", WEST))
+    stored.host.create({**full, **changed})
+
+    def follows() -> bool:
+        now = stored.virtual.get("CSINode", Key("", WEST)) or {}
+        return bool(now and dig(now, "spec.drivers")[0]["allocatable"] == {"count": 7})
+
+    eventually(follows, "the CSINode is replaced, as an API server refuses to change its drivers")
+    stored.host.delete("CSINode", Key("", WEST))
+    eventually(lambda: stored.virtual.get("CSINode", Key("", WEST)) is None, "it goes with that of the host")
+    for name in ("first", "second"):
+        stored.virtual.delete("Pod", Key(ns, name))
+        stored.virtual.delete("PersistentVolumeClaim", Key(ns, name))
+    stored.must_be_content()
+
+
+def _is_selected(scene: Scene, ns: str, name: str, node: str) -> bool:
+    return _selected(scene, ns, name) == node

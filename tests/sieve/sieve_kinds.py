@@ -3,8 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
+from class_rows import (
+    CSI,
+    CSI_SYNCERS,
+    DISK,
+    NFS,
+    STORAGE,
+    TENANTS_PRIORITIES,
+    TENANTS_PRIORITY,
+    capacity,
+    csi_node,
+    fast,
+    zoned,
+)
 from class_rows import ROWS as CLASSES
-from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from harness import CLUSTER, HOME, NAMESPACE
 from sampled import SAMPLES, define
 from sieve_workload import (
@@ -234,6 +246,54 @@ def classes() -> Workload:
             both(*(on_host(row.named("fast")) for row in CLASSES)),
         ),
         given=(lambda two: define(two.virtual, two.host, *(SAMPLES[row.syncer] for row in CLASSES)),),
+        shown=shown,
+    )
+
+
+def csi() -> Workload:
+    """A CSINode and a capacity, whose node, class and contents change, go and come back."""
+    nodes = "csinodes.storage.k8s.io"
+    capacities = "csistoragecapacities.storage.k8s.io"
+    of_class = "storageclasses.storage.k8s.io"
+
+    def spoil(two: Stage) -> None:
+        if found := two.virtual.get(capacities, f"kube-system/{STORAGE}.x"):
+            two.virtual.put(merged(found, {"capacity": "9Ti"}))
+        if found := two.virtual.get(nodes, "n1"):
+            two.virtual.put(merged(found, {"spec": {"drivers": [{**DISK, "nodeID": "n1"}]}}))
+
+    def lose(two: Stage) -> None:
+        two.virtual.delete(capacities, f"kube-system/{STORAGE}.x")
+        two.virtual.delete(nodes, "n1")
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        node = two.host.get("nodes", "n1")
+        name = virtual["metadata"]["name"]
+        if virtual["kind"] == "CSIStorageCapacity":
+            in_zone = node is not None and node["metadata"]["labels"] == zoned("n1")["metadata"]["labels"]
+            found = two.host.get(capacities, f"{STORAGE}/x")
+            return in_zone and found is not None and two.host.get(of_class, "fast") is not None
+        plurals = {"Node": "nodes", "CSINode": nodes, "StorageClass": of_class}
+        found = two.host.get(plurals[virtual["kind"]], name)
+        return found is not None and (virtual["kind"] != "CSINode" or node is not None)
+
+    return Workload(
+        "csi",
+        configured(*CSI_SYNCERS, fromHost=CSI),
+        (
+            both(on_host(zoned("n1")), on_host(fast()), on_host(csi_node("n1")), on_host(capacity("x"))),
+            both(
+                edit_host(capacities, f"{STORAGE}/x", {"capacity": "4Gi"}),
+                edit_host(nodes, "n1", {"spec": {"drivers": [DISK, NFS]}}),
+            ),
+            spoil,
+            edit_host("nodes", "n1", {"metadata": {"labels": {"topology.kubernetes.io/zone": "b"}}}),
+            both(on_host(zoned("n1")), drop_host(of_class, "fast")),
+            both(on_host(fast()), edit_host(nodes, "n1", {"spec": {"drivers": [{**DISK, "nodeID": "i-9"}]}})),
+            lose,
+            both(drop_host("nodes", "n1"), drop_host(capacities, f"{STORAGE}/x")),
+            both(on_host(zoned("n1")), on_host(capacity("x"))),
+        ),
         shown=shown,
     )
 

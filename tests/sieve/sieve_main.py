@@ -48,6 +48,7 @@ def workloads() -> Mapping[str, Workload]:
         sieve_kinds.services,
         sieve_kinds.addresses,
         sieve_kinds.classes,
+        sieve_kinds.csi,
         sieve_kinds.volumes,
         sieve_kinds.restored,
         sieve_kinds.listed,

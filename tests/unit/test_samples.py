@@ -16,6 +16,8 @@ ROOT = OURS.parents[1]
 SYNCERS = [pytest.param(syncer, id=syncer.name) for syncer in registry()]
 #: Those that begin elsewhere than in a virtual namespace, or have a life of their own. Every suite has rows for them.
 SPECIAL = {
+    "csinodes",
+    "csistoragecapacities",
     "events",
     "host-configmaps",
     "host-nodes",

@@ -180,6 +180,10 @@
 {{- $items = concat $items (include "syncer.rbac.listed" (dict "resource" (lower $kind) "keys" $hosts) | fromJsonArray) -}}
 {{- end -}}
 {{- end -}}
+{{- $storage := get $options "sync.fromHost.csiStorageCapacities.namespaces" -}}
+{{- if and $storage (get $options "sync.fromHost.csiStorageCapacities.enabled") -}}
+{{- $items = append $items (include "syncer.rbac.right" (list "host" "storage.k8s.io" "csistoragecapacities" true $storage "get" "list" "watch") | fromJson) -}}
+{{- end -}}
 {{- $published := get $options "sync.toHost.publishedServices.namespaces" -}}
 {{- if and $published (get $options "sync.toHost.publishedServices.enabled") -}}
 {{- range list (list "" "services") (list "discovery.k8s.io" "endpointslices") -}}

@@ -18,6 +18,10 @@
   "sync.fake.persistentVolumes.nodeAffinity": false,
   "sync.fromHost.configMaps.enabled": false,
   "sync.fromHost.configMaps.mappings.byName": {},
+  "sync.fromHost.csiDrivers.enabled": false,
+  "sync.fromHost.csiNodes.enabled": false,
+  "sync.fromHost.csiStorageCapacities.enabled": false,
+  "sync.fromHost.csiStorageCapacities.namespaces": [],
   "sync.fromHost.customResourceDefinitions.allow": ["*"],
   "sync.fromHost.customResourceDefinitions.enabled": false,
   "sync.fromHost.customResourceDefinitions.onRemoval": "retain",
@@ -83,6 +87,9 @@
 ],
 "kinds": {
   "sync.toHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.csiDrivers": {"kind": "CSIDriver", "group": "storage.k8s.io", "plural": "csidrivers", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.csiNodes": {"kind": "CSINode", "group": "storage.k8s.io", "plural": "csinodes", "namespaced": false, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.csiStorageCapacities": {"kind": "CSIStorageCapacity", "group": "storage.k8s.io", "plural": "csistoragecapacities", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.toHost.endpointSlices": {"kind": "EndpointSlice", "group": "discovery.k8s.io", "plural": "endpointslices", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.events": {"kind": "Event", "group": "", "plural": "events", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "madeFor": "", "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
@@ -194,6 +201,17 @@
 {{- end }}
 {{- if get . "sync.fromHost.configMaps.enabled" }}
 - {"side": "virtual", "group": "", "resource": "configmaps", "namespaced": true, "names": [], "verbs": ["delete", "patch"]}
+{{- end }}
+{{- if get . "sync.fromHost.csiDrivers.enabled" }}
+- {"side": "host", "group": "storage.k8s.io", "resource": "csidrivers", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "virtual", "group": "storage.k8s.io", "resource": "csidrivers", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+{{- end }}
+{{- if get . "sync.fromHost.csiNodes.enabled" }}
+- {"side": "host", "group": "storage.k8s.io", "resource": "csinodes", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}
+- {"side": "virtual", "group": "storage.k8s.io", "resource": "csinodes", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+{{- end }}
+{{- if get . "sync.fromHost.csiStorageCapacities.enabled" }}
+- {"side": "virtual", "group": "storage.k8s.io", "resource": "csistoragecapacities", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 {{- end }}
 {{- if get . "sync.fromHost.customResourceDefinitions.enabled" }}
 - {"side": "host", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}

@@ -49,7 +49,7 @@
 {{- if .Values.scheduler.enabled -}}
 {{- $placed := dict
   "toHost" (dict "pods" (dict "scheduler" "virtual"))
-  "fromHost" (dict "nodes" (dict "enabled" true) "storageClasses" (dict "enabled" true))
+  "fromHost" (dict "nodes" (dict "enabled" true) "storageClasses" (dict "enabled" true) "csiNodes" (dict "enabled" true))
   "fake" (dict "persistentVolumes" (dict "nodeAffinity" true))
 -}}
 {{- $known = mergeOverwrite $known (dict "sync" $placed) -}}

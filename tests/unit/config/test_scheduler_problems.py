@@ -29,6 +29,8 @@ def problems(**sync: Any) -> list[str]:
 def test_whole_configuration_is_accepted() -> None:
     assert problems() == []
     assert problems(toHost={"persistentVolumeClaims": {"enabled": False}}, fromHost={"storageClasses": None}) == []
+    storage = {"csiStorageCapacities": {"enabled": True, "namespaces": ["storage"]}, "csiDrivers": {"enabled": True}}
+    assert problems(fromHost=storage) == []
     off = {"pods": {"scheduler": "host"}}
     assert problems(toHost=off, fromHost={"nodes": {"onlyUsed": True}, "storageClasses": None}) == []
 
@@ -39,6 +41,14 @@ def test_whole_configuration_is_accepted() -> None:
         ({"nodes": None}, "sync.toHost.pods.scheduler: is virtual, so Pods are bound to Nodes that the host shows"),
         ({"nodes": {"enabled": False}}, "set sync.fromHost.nodes.enabled to true"),
         ({"storageClasses": None}, "set sync.fromHost.storageClasses.enabled to true"),
+        (
+            {"csiStorageCapacities": {"enabled": True, "namespaces": ["storage"]}},
+            "sync.fromHost.csiStorageCapacities.enabled: has no effect, as a scheduler looks for room only if it finds",
+        ),
+        (
+            {"csiStorageCapacities": {"enabled": True}, "csiDrivers": {"enabled": True}},
+            "sync.fromHost.csiStorageCapacities.namespaces: lists no host namespace",
+        ),
         ({"nodes": {"onlyUsed": True}}, "sync.fromHost.nodes.onlyUsed: shows a node once a Pod is on it"),
     ],
 )
