@@ -201,9 +201,30 @@ class _Table:
         for section in self._sections:
             option = (*section, "enabled")
             base = _put(bare, option, value=True)
+            conditions = self._replaced(base, section) | {(".".join(option), "false")}
             for permission, unless in self._by_option(base, section):
                 if permission not in always:
-                    yield permission, unless | {(".".join(option), "false")}
+                    yield permission, unless | conditions
+
+    def _replaced(self, base: Mapping[str, Any], section: Path) -> Unless:
+        """Return the options by which another section takes the place of this one, which is on in a
+        configuration (``Syncer.applies_to``).
+        """
+        kind = ".".join(section).removeprefix("sync.")
+        found: set[tuple[str, str]] = set()
+        if not any(each.section == kind for each in self._choosy(base)):
+            return frozenset()
+        for other in self._sections:
+            option = (*other, "enabled")
+            beside = _put(base, option, value=True)
+            if not any(each.section == kind for each in self._choosy(beside)):
+                found.add((".".join(option), "true"))
+        return frozenset(found)
+
+    def _choosy(self, document: Mapping[str, Any]) -> list[Syncer]:
+        """Return the syncers of a configuration that don't apply in every one."""
+        applying = [each.syncer for each in self._cluster(document).enabled()]
+        return [each for each in applying if type(each).applies_to is not Syncer.applies_to]
 
     def _by_option(
         self, base: Mapping[str, Any], section: Path

@@ -76,6 +76,7 @@ def custom(
         mistakes = list(_built_in(given, name, config))
         if not mistakes:
             mistakes += _conflict(given, name, config)
+        mistakes += _places(config)
         mistakes += _kinds(given, config)
         mistakes += _left_behind(name, config)
         mistakes += _template(config, translator)
@@ -128,6 +129,18 @@ def _conflict(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[
         if is_same_direction and str(syncer.resource) == name and given.is_on(syncer):
             way_out = f"set sync.{syncer.section}.enabled to false to have it here."
             yield (), f"is synced by {syncer.name} already; {way_out}"
+
+
+def _places(config: CustomConfig) -> Iterator[Mistake]:
+    """Yield a problem if no host object of an entry's kind is where the entry looks for it."""
+    if config.direction != "fromHost":
+        return
+    if config.scope == "Namespaced" and not config.namespaces:
+        why = "is Namespaced, and namespaces is empty, so nothing would appear"
+        yield ("scope",), f"{why}: name the host namespaces there."
+    if config.scope == "Cluster" and config.namespaces:
+        why = "is for kinds with namespaces, and scope is Cluster"
+        yield ("namespaces",), f"{why}: leave one of the two out."
 
 
 def _left_behind(name: str, config: CustomConfig) -> Iterator[Mistake]:

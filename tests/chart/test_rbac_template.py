@@ -95,7 +95,6 @@ class _Dice:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._storage = random.Random(seed)
 
     def configuration(self) -> dict[str, Any]:
         """Return a configuration that may be invalid."""
@@ -129,12 +128,9 @@ class _Dice:
             listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
             sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
         for kind in ("csiDrivers", "csiNodes"):
-            sync["fromHost"][kind] = {"enabled": self._storage.random() < 0.5}
-        namespaces = self._storage.choice(([], ["infra"], ["infra", "vc-shop"]))
-        sync["fromHost"]["csiStorageCapacities"] = {
-            "enabled": self._storage.random() < 0.5,
-            "namespaces": namespaces,
-        }
+            sync["fromHost"][kind] = {"enabled": self._even()}
+        namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
+        sync["fromHost"]["csiStorageCapacities"] = {"enabled": self._even(), "namespaces": namespaces}
         if self._even():
             namespaces = self._one([], ["infra"], ["infra", "vc-shop"])
             sync["toHost"]["publishedServices"] = {"enabled": self._even(), "namespaces": namespaces}
@@ -301,6 +297,15 @@ def test_roles_of_an_example_are_those_of_the_daemon(chart: Path, name: str) -> 
         expected = _expected(EXAMPLES[name], side)
         assert granted(mine) == granted(expected)
         assert bound(mine) == bound(expected)
+
+
+def test_options_of_a_kind_that_another_replaces_take_no_right(chart: Path) -> None:
+    sync = {"fromHost": {"nodes": {"enabled": True}}, "fake": {"nodes": {"quotas": True}}}
+    configuration = _least(sync=sync)
+    objects = rendered(chart, {"configurations": [configuration]})
+    for side in ("host", "virtual"):
+        mine = [each for each in objects if each["metadata"]["labels"]["side"] == side]
+        assert granted(mine) == granted(_expected(configuration, side))
 
 
 @pytest.mark.parametrize(

@@ -356,7 +356,9 @@
 {{- $name := .name -}}
 {{- $plural := first (splitList "." $name) -}}
 {{- $entry := include "syncer.rbac.entry" (dict "layers" .layers "name" $name) | fromJson -}}
-{{- $namespaced := and (ne $entry.scope "Cluster") (or (ne $entry.direction "fromHost") (not (empty $entry.namespaces))) -}}
+{{- $isNamespaced := and (ne $entry.scope "Cluster") (or (ne $entry.direction "fromHost") (not (empty $entry.namespaces))) -}}
+{{- /* The daemon knows nothing of an entry that is off. */ -}}
+{{- $namespaced := or (not $entry.enabled) $isNamespaced -}}
 {{- $target := dict "group" (ternary "" (trimPrefix (printf "%s." $plural) $name) (eq $plural $name)) "plural" $plural "namespaced" $namespaced -}}
 {{- $options := .options -}}
 {{- range $section, $kind := .table.kinds -}}

@@ -183,14 +183,14 @@
 {{- if and (not (has (get . "names.translator") (list "single-namespace" "vcluster-compat"))) (not (has (get . "sync.toHost.services.clusterIP") (list "own"))) (get . "sync.toHost.services.enabled") }}
 - {"side": "host", "group": "networking.k8s.io", "resource": "servicecidrs", "namespaced": false, "names": [], "verbs": ["list"]}
 {{- end }}
-{{- if get . "sync.fake.nodes.enabled" }}
+{{- if and (get . "sync.fake.nodes.enabled") (get . "sync.fake.nodes.quotas") (not (has (get . "sync.fromHost.nodes.enabled") (list true))) }}
+- {"side": "host", "group": "", "resource": "resourcequotas", "namespaced": true, "names": [], "verbs": ["get", "watch"]}
+{{- end }}
+{{- if and (get . "sync.fake.nodes.enabled") (not (has (get . "sync.fromHost.nodes.enabled") (list true))) }}
 - {"side": "host", "group": "", "resource": "pods", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
 - {"side": "virtual", "group": "", "resource": "nodes", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 - {"side": "virtual", "group": "", "resource": "nodes/status", "namespaced": false, "names": [], "verbs": ["patch"]}
 - {"side": "virtual", "group": "", "resource": "pods", "namespaced": true, "names": [], "verbs": ["get", "list", "watch"]}
-{{- end }}
-{{- if and (get . "sync.fake.nodes.enabled") (get . "sync.fake.nodes.quotas") }}
-- {"side": "host", "group": "", "resource": "resourcequotas", "namespaced": true, "names": [], "verbs": ["get", "watch"]}
 {{- end }}
 {{- if get . "sync.fake.persistentVolumes.enabled" }}
 - {"side": "virtual", "group": "", "resource": "persistentvolumes", "namespaced": false, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}

@@ -222,6 +222,14 @@ WIDGET = "widgets.example.org"
             "{direction: fromHost, name: '{name}', onDelete: retain, down: [spec], up: []}",
             ": direction fromHost takes no name and no onDelete and no down.",
         ),
+        (
+            "{direction: fromHost, scope: Namespaced}",
+            ".scope: is Namespaced, and namespaces is empty, so nothing would appear: name the host namespaces there.",
+        ),
+        (
+            "{direction: fromHost, scope: Cluster, namespaces: {a: b}}",
+            ".namespaces: is for kinds with namespaces, and scope is Cluster: leave one of the two out.",
+        ),
         ("{direction: fromHost, deletion: whenGone}", ": direction fromHost takes no deletion."),
         (
             "{onDelete: retain, deletion: whenGone}",
