@@ -30,19 +30,21 @@ PLURALS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes", "tlsroutes"
 CONTROLLER = "example.org/gateway"
 ALLOWED = "*.shop.example.org"
 TENANTS: Obj = {"labels": {"tenants": "yes"}}
+#: What Gateways of the tenant's own may have.
+OWN_GATEWAYS: dict[str, Any] = {"enabled": True, "classes": ["envoy"], "allowedHosts": [ALLOWED]}
 
 
 @pytest.fixture(scope="module")
 def platform(apis: tuple[Api, Api], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """A host with two Gateways, one of which serves the virtual cluster, and a daemon without a right too many, which
-    brings the CRDs.
+    brings the CRDs and lets tenants create Gateways.
     """
     made = Scene(*apis, tmp_path_factory.mktemp("platform"))
     crds = gateway_definitions()
     made.definitions += [named(each).name for each in crds]
     routes = {section: {"allowedHosts": [ALLOWED]} for section in ("httpRoutes", "grpcRoutes", "tlsRoutes")}
     sync = {
-        "toHost": {**OWN_ADDRESSES["toHost"], **routes},
+        "toHost": {**OWN_ADDRESSES["toHost"], **routes, "tenantGateways": OWN_GATEWAYS},
         "fromHost": {
             "gateways": {"mappings": {str(shared(made)): str(shown(made))}},
             "gatewayClasses": {"selector": {"matchLabels": TENANTS["labels"]}},
@@ -127,6 +129,12 @@ SHOWN: list[Obj] = [
 def gateway(key: Key, listeners: list[Obj]) -> Obj:
     spec = {"gatewayClassName": "envoy", "listeners": listeners}
     return build(RESOURCES["Gateway"], key.name, namespace=key.namespace, spec=spec)
+
+
+def own_listener(gateway: Key, **parts: Any) -> Obj:
+    """Return a listener of a tenant's Gateway, with all that an API server adds."""
+    base = {"name": "http", "port": 80, "protocol": "HTTP", "hostname": f"{gateway.namespace}.shop.example.org"}
+    return {**base, "allowedRoutes": {"namespaces": {"from": "Same"}}, **parts}
 
 
 def gateway_class(name: str, **parts: Any) -> Obj:
@@ -290,16 +298,16 @@ def test_route_goes_down_and_its_tenant_learns_of_its_own_parent_alone(platform:
 
 
 def test_refused_route_has_the_reason_and_no_copy(platform: Scene, shop: str) -> None:
-    own_gateway = Key(shop, "own")
-    platform.virtual.create(gateway(own_gateway, LISTENERS[:1]))
+    elsewhere = Key(platform.namespace(), "own")
+    platform.virtual.create(gateway(elsewhere, [own_listener(elsewhere)]))
     refused: dict[str, tuple[dict[str, Any], str]] = {
         "own": (
-            {"parentRefs": [parent(own_gateway)]},
-            f"spec.parentRefs[0]: no Gateway {own_gateway} of the host serves this virtual cluster",
+            {"parentRefs": [parent(elsewhere)]},
+            f"spec.parentRefs[0]: not all listeners that this names of the Gateway {elsewhere} take routes of other",
         ),
         "closed": (
             {"parentRefs": [parent(shown(platform)), parent(closed(platform))]},
-            f"spec.parentRefs[1]: no Gateway {closed(platform)} of the host serves this virtual cluster",
+            f"spec.parentRefs[1]: not all listeners that this names of the Gateway {closed(platform)} take",
         ),
         "greedy": (
             {"hostnames": ["web.shop.example.org", "bank.example.org"]},
@@ -308,9 +316,9 @@ def test_refused_route_has_the_reason_and_no_copy(platform: Scene, shop: str) ->
     }
     for name, (spec, why) in refused.items():
         virtual = platform.virtual.create(route(platform, Key(shop, name), **spec))
-        assert why in warning(platform, virtual, "NotAllowed")
+        reason = "NotAllowed" if name == "greedy" else "NotAllowedByListeners"
+        assert why in warning(platform, virtual, reason)
         assert platform.copy("HTTPRoute", key_of(virtual)) is None
-    assert platform.virtual.get("Gateway", own_gateway), "a Gateway of the tenant's own is left alone"
 
     key = Key(shop, "greedy")
     platform.virtual.patch("HTTPRoute", key, {"spec": {"hostnames": ["web.shop.example.org"]}})
@@ -337,6 +345,67 @@ def test_route_has_a_service_of_another_namespace_while_a_reference_grant_lets_i
 
     platform.virtual.delete("ReferenceGrant", key_of(given))
     platform.gone("HTTPRoute", key)
+
+
+def test_own_gateway_goes_down_with_its_certificate_and_its_status_comes_up(platform: Scene, shop: str) -> None:
+    key = Key(shop, "own")
+    data = {"tls.crt": "YQ==", "tls.key": "YQ=="}
+    platform.virtual.create(build(RESOURCES["Secret"], "cert", namespace=shop, type="kubernetes.io/tls", data=data))
+    reference = {"group": "", "kind": "Secret", "name": "cert"}
+    tls = {"mode": "Terminate", "certificateRefs": [reference]}
+    listeners = [own_listener(key), own_listener(key, name="https", port=443, protocol="HTTPS", tls=tls)]
+    virtual = platform.virtual.create(gateway(key, listeners))
+
+    copy = platform.copied("Gateway", key)
+    certificate = key_of(platform.copied("Secret", Key(shop, "cert"))).name
+    on_host = {**tls, "certificateRefs": [{**reference, "name": certificate}]}
+    assert copy["spec"] == {"gatewayClassName": "envoy", "listeners": [listeners[0], {**listeners[1], "tls": on_host}]}
+
+    why = condition("ResolvedRefs", generation_of(copy), message=f"no Secret {certificate}")
+    reported = {"name": "https", "attachedRoutes": 1, "conditions": [why]}
+    addresses = [{"type": "IPAddress", "value": "192.0.2.7"}]
+    status = {"addresses": addresses, "listeners": [reported]}
+    platform.host.patch("Gateway", key_of(copy), {"status": status}, subresource="status")
+    why = condition("ResolvedRefs", generation_of(virtual), message="no Secret cert")
+    platform.reported("Gateway", key, "status.listeners", [{**reported, "conditions": [why]}])
+    platform.reported("Gateway", key, "status.addresses", addresses)
+
+    later = [own_listener(key, hostname="bank.example.org")]
+    changed = platform.virtual.patch("Gateway", key, {"spec": {"listeners": later}})
+    only = f"spec.listeners[0].hostname: only these hosts are allowed: {ALLOWED}"
+    assert only in warning(platform, changed, "NotAllowed")
+    found = platform.copy("Gateway", key)
+    assert found
+    assert found["spec"] == copy["spec"]
+
+    platform.virtual.delete("Gateway", key)
+    platform.gone("Gateway", key)
+    platform.gone("Secret", Key(shop, "cert"))
+
+
+def test_route_has_an_own_gateway_of_another_namespace_while_its_listeners_take_it(platform: Scene, shop: str) -> None:
+    own = Key(shop, "own")
+    platform.virtual.create(gateway(own, [own_listener(own)]))
+    copy = platform.copied("Gateway", own)
+    web = Key(shop, "web")
+    platform.virtual.create(route(platform, web, parentRefs=[parent(own)]))
+    platform.copied("HTTPRoute", web, "spec.parentRefs", [parent(key_of(copy))])
+
+    other = Key(platform.namespace(), "web")
+    virtual = platform.virtual.create(route(platform, other, parentRefs=[parent(own)]))
+    assert f"of the Gateway {own} take routes of other" in warning(platform, virtual, "NotAllowedByListeners")
+    assert platform.copy("HTTPRoute", other) is None
+
+    to_all = [own_listener(own, allowedRoutes={"namespaces": {"from": "All"}})]
+    platform.virtual.patch("Gateway", own, {"spec": {"listeners": to_all}})
+    platform.copied("HTTPRoute", other, "spec.parentRefs", [parent(key_of(copy))])
+    found = platform.copy("Gateway", own)
+    assert found
+    assert found["spec"] == copy["spec"], "all copies are in one namespace"
+
+    platform.virtual.patch("Gateway", own, {"spec": {"listeners": [own_listener(own)]}})
+    platform.gone("HTTPRoute", other)
+    assert platform.copy("HTTPRoute", web)
 
 
 def test_shared_gateway_is_shown_without_what_names_objects_of_the_host_and_follows(platform: Scene, shop: str) -> None:

@@ -43,9 +43,12 @@ class GatewayConfig(Config):
 
     mappings: dict[str, str] = Field(default={})
     """The Gateways of the host that appear, each with its name in the virtual cluster:
-    `infra/shared: gateways/web`, or `infra/*: gateways` for all of a namespace.
+    `infra/shared: gateways/web`, or `infra/*: gateways` for all of a namespace. In the namespace of
+    the copies there may be other tenants' Gateways, so those of the host have to be named one by
+    one there.
 
-    Routes of the tenant may have these as parents, and no others. None by default.
+    Routes of the tenant may have these as parents, and those that `toHost.tenantGateways` lets the
+    tenant create. None by default.
     """
 
     @model_validator(mode="after")
@@ -60,11 +63,15 @@ class GatewayConfig(Config):
 
 
 def mappings_of(settings: Settings) -> Mappings:
-    """Return the Gateways that appear in a virtual cluster; none while they aren't synced."""
+    """Return the Gateways that appear in a virtual cluster; none while they aren't synced.
+
+    A namespace with copies has no mapping for all of its Gateways: a route must not have the copy
+    of another tenant's as a parent.
+    """
     section = settings.section(GatewaySyncer.name, GatewayConfig)
     if section is None:
         return Mappings({})
-    return section.names
+    return section.names.without_all_of(settings.names.host_namespaces() or ())
 
 
 class GatewaySyncer(Syncer[GatewayConfig], SyncFromHost[GatewayConfig], Sync[GatewayConfig]):
@@ -90,7 +97,7 @@ class GatewaySyncer(Syncer[GatewayConfig], SyncFromHost[GatewayConfig], Sync[Gat
         """Return the key at which a Gateway appears; None if it isn't mapped, or is a copy."""
         if ctx.marks.cluster in labels_of(host):
             return None
-        return ctx.config.names.virtual_key(key_of(host))
+        return mappings_of(ctx.settings).virtual_key(key_of(host))
 
     def host_key(self, settings: Settings, key: Key) -> Key:
         """Return the key of the host's Gateway."""

@@ -1,7 +1,7 @@
 """The Gateways of the host that appear in the virtual cluster, and their names there."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from syncer.api import Key
 
@@ -47,6 +47,7 @@ class Mappings:
 
     def __init__(self, mappings: Mapping[str, str]) -> None:
         """Read mappings that :func:`checked` accepts."""
+        self._written = mappings
         self._hosts: dict[Key, Key] = {}
         self._virtual: dict[Key, Key] = {}
         self._host_namespaces: dict[str, str] = {}
@@ -59,6 +60,14 @@ class Mappings:
             else:
                 self._hosts[Key.parse(target)] = key
                 self._virtual[key] = Key.parse(target)
+
+    def without_all_of(self, namespaces: Collection[str]) -> "Mappings":
+        """Return the mappings without those for all Gateways of these host namespaces."""
+        if not self._virtual_namespaces.keys() & set(namespaces):
+            return self
+        left_out = {f"{each}/{ANY}" for each in namespaces}
+        written = {host: key for host, key in self._written.items() if host not in left_out}
+        return Mappings(written)
 
     @property
     def namespaces(self) -> tuple[str, ...]:

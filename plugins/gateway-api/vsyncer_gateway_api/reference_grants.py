@@ -1,24 +1,33 @@
 """ReferenceGrants go to the host where each virtual namespace has one of its own there."""
 
-from syncer.api import Context, Decision, Key, Mirror, Obj, Pair, Settings, delete, key_of, skip
-from vsyncer_gateway_api.backends import given
-from vsyncer_gateway_api.kinds import (
-    GROUP,
-    GRPC_ROUTES,
-    HTTP_ROUTES,
-    REFERENCE_GRANTS,
-    SERVICES,
-    TLS_ROUTES,
-)
+from collections.abc import Iterator
 
-_NOTHING = "it lets no routes that are synced have Services"
+from syncer.api import (
+    Context,
+    Decision,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Resource,
+    Settings,
+    delete,
+    key_of,
+    skip,
+)
+from vsyncer_gateway_api.grants import given
+from vsyncer_gateway_api.kinds import GATEWAYS, GROUP, REFERENCE_GRANTS, ROUTES, SECRETS, SERVICES
+from vsyncer_gateway_api.tenant_gateways import options_of
+
+_NOTHING = "it lets nothing that is synced have Services or Secrets"
 
 
 class ReferenceGrantSyncer(Mirror):
-    """Copies what lets routes have Services; the rest is about objects that aren't synced.
+    """Copies what lets routes have Services, and the tenant's Gateways Secrets; the rest is about
+    objects that aren't synced.
 
-    Whether a tenant's route may have a backend is decided in the virtual cluster. Where all copies
-    are in one host namespace, no controller there needs a grant, and none is copied.
+    Whether an object of the tenant's may name another one is decided in the virtual cluster. Where
+    all copies are in one host namespace, no controller there needs a grant, and none is copied.
     """
 
     name = "referencegrants"
@@ -34,34 +43,42 @@ class ReferenceGrantSyncer(Mirror):
         return namespaces is None or len(namespaces) > 1
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
-        """Create the copy if it lets routes have Services."""
+        """Create the copy if it lets anything that is synced have something."""
         if "spec" not in self.translate(ctx, virtual):
             return skip(_NOTHING)
         return super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
-        """Update the copy; delete it if it lets no routes have Services any more."""
+        """Update the copy; delete it if it lets nothing have anything any more."""
         if "spec" not in self.translate(ctx, pair.virtual):
             return delete(host=pair.host, reason=_NOTHING)
         return super().sync(ctx, pair)
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy, with host names; without a spec if it lets no routes have Services."""
+        """Return the copy, with host names; without a spec if it lets nothing have anything."""
         copy = ctx.host_copy(virtual)
         sources: list[Obj] = []
         targets: list[Obj] = []
-        for route in (HTTP_ROUTES, GRPC_ROUTES, TLS_ROUTES):
-            for source, service in given(route, virtual):
-                namespace = ctx.names.to_host(route, Key(source, "any")).namespace
-                sources.append({"group": GROUP, "kind": route.kind, "namespace": namespace})
-                target: Obj = {"group": SERVICES.group, "kind": SERVICES.kind}
-                if service:
-                    key = Key(key_of(virtual).namespace, service)
-                    target["name"] = ctx.names.to_host(SERVICES, key).name
-                targets.append(target)
+        for source, target in _pairs(ctx.settings):
+            for namespace, name in given(source, target, virtual):
+                on_host = ctx.names.to_host(source, Key(namespace, "any")).namespace
+                sources.append({"group": GROUP, "kind": source.kind, "namespace": on_host})
+                named: Obj = {"group": target.group, "kind": target.kind}
+                if name:
+                    key = Key(key_of(virtual).namespace, name)
+                    named["name"] = ctx.names.to_host(target, key).name
+                targets.append(named)
         if sources:
             copy["spec"] = {"from": _once(sources), "to": _once(targets)}
         return copy
+
+
+def _pairs(settings: Settings) -> Iterator[tuple[Resource, Resource]]:
+    """Yield the kinds that are synced and name others, each with the kind of these."""
+    for route in ROUTES:
+        yield route, SERVICES
+    if options_of(settings) is not None:
+        yield GATEWAYS, SECRETS
 
 
 def _once(entries: list[Obj]) -> list[Obj]:

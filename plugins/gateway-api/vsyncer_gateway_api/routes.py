@@ -1,4 +1,4 @@
-"""Routes: on the host, they have Gateways of the host as parents, and the tenant's Services."""
+"""Routes: on the host, they have Gateways as parents, and the tenant's Services as backends."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -11,27 +11,20 @@ from syncer.api import (
     Grants,
     HostPattern,
     Index,
-    Indexes,
-    KeyRules,
     MetadataRules,
-    Mirror,
-    Named,
     Obj,
     Pair,
     Refused,
     Settings,
     Source,
-    delete,
     dig,
     is_allowed_host,
-    key_family,
     key_of,
-    wait,
 )
 from vsyncer_gateway_api import backends, parents
-from vsyncer_gateway_api.kinds import GRPC_ROUTES, HTTP_ROUTES, TLS_ROUTES
-
-_is_for_controllers = key_family("Ingress controllers")
+from vsyncer_gateway_api.annotations import FOR_PEOPLE, configures_controller
+from vsyncer_gateway_api.grants import GrantedMirror
+from vsyncer_gateway_api.kinds import GRPC_ROUTES, HTTP_ROUTES, SERVICES, TLS_ROUTES
 
 #: Where each kind has backends, below ``spec``. (The reference of the Gateway API, v1.)
 _HTTP_BACKENDS = (
@@ -92,44 +85,35 @@ class RouteConfig(Config):
     """
 
 
-class _Route(Mirror[RouteConfig], Grants[RouteConfig], Indexes):
+class _Route(GrantedMirror[RouteConfig], Grants[RouteConfig]):
     """The base of all routes: the virtual side owns them, the host their status.
 
     Of annotations, only those for people go to the host: controllers of gateways act on others.
     """
 
+    granted = SERVICES
     down = ("spec",)
     up = ("status",)
     has_templates = False
     translates = ("spec.parentRefs",)
     grants = ("spec.parentRefs", "spec.hostnames")
-    metadata: ClassVar[MetadataRules] = MetadataRules(
-        annotations=KeyRules(allow=("kubernetes.io/description", "kubernetes.io/change-cause"))
-    )
+    metadata: ClassVar[MetadataRules] = MetadataRules(annotations=FOR_PEOPLE)
     #: The fields that tenants may set.
     allowed: ClassVar[AllowedFields]
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
-        """Return the tenant's ReferenceGrants."""
-        return (backends.grants(self.name),)
+        """Return the tenant's ReferenceGrants and Gateways."""
+        return (*super().reads_with(settings), parents.OWN_GATEWAYS)
 
     def indexes(self) -> Sequence[Index]:
-        """Return the indexes of ReferenceGrants, and of the routes that need one."""
-        return backends.indexes(self.resource, self.name, self.references_down)
+        """Return the indexes of ReferenceGrants and Gateways, and of the routes that need one."""
+        return (*super().indexes(), *parents.indexes(self.resource))
 
     def sync(self, ctx: Context[RouteConfig], pair: Pair) -> Decision:
-        """Update the copy; delete it if a ReferenceGrant of a backend that it has is gone.
-
-        Before the ReferenceGrants could be listed, none is known to be gone.
+        """Update the copy; delete it if a ReferenceGrant of a backend that it has is gone, or if a
+        Gateway that it has takes it no more.
         """
-        on_host = {each.key for each in self.references_down.named(pair.host)}
-        for each in self._not_granted(ctx, pair.virtual):
-            if ctx.names.to_host(each.resource, each.key) in on_host:
-                if not backends.are_known(ctx):
-                    return wait("the ReferenceGrants of the virtual cluster can't be listed yet")
-                why = _without_grant(each)
-                return delete(host=pair.host, reason=why).warn("RefNotPermitted", why)
-        return super().sync(ctx, pair)
+        return parents.ended(ctx, pair) or super().sync(ctx, pair)
 
     def still_granted(self, ctx: Context[RouteConfig], host: Obj) -> Obj | None:
         """Return the copy without parents and hosts that aren't allowed; None if none are left."""
@@ -154,14 +138,11 @@ class _Route(Mirror[RouteConfig], Grants[RouteConfig], Indexes):
             Refused: The route has a field that tenants may not set, an annotation that configures a
                 controller, or a parent, a host or a backend that isn't allowed.
         """
-        ctx.refuse_without(virtual, _configures_controller)
+        ctx.refuse_without(virtual, configures_controller)
         self.allowed.refuse_others(virtual.get("spec"), at="spec", hint=_HINT)
         if ctx.config.allowed_hosts:
             _check_hosts(ctx.config.allowed_hosts, virtual)
-        host_parents = parents.on_host(ctx.settings, virtual)
-        for each in self._not_granted(ctx, virtual):
-            why = _without_grant(each)
-            raise Refused(why, path=each.path.removesuffix(".name"), reason="RefNotPermitted")
+        host_parents = parents.on_host(ctx, virtual)
         host = super().translate(ctx, virtual)
         if host_parents:
             host["spec"] = {**host["spec"], "parentRefs": host_parents}
@@ -177,19 +158,6 @@ class _Route(Mirror[RouteConfig], Grants[RouteConfig], Indexes):
         shown = parents.reported(ctx.settings, pair.virtual, listed, namespace)
         return {**virtual, "status": {**virtual["status"], "parents": shown}}
 
-    def _not_granted(self, ctx: Context[RouteConfig], virtual: Obj) -> Iterable[Named]:
-        """Yield the backends in other namespaces that no ReferenceGrant allows."""
-        for each in backends.elsewhere(self.references_down, virtual):
-            if not backends.is_granted(ctx, self.name, virtual, each.key):
-                yield each
-
-
-def _without_grant(named: Named) -> str:
-    """Return the reason why a route may not have a backend."""
-    kind = named.resource.kind
-    why = f"no ReferenceGrant in the namespace {named.key.namespace} lets it have"
-    return f"{why} the {kind} {named.key.name}: create one, or name a {kind} of its own namespace"
-
 
 def _check_hosts(allowed: Sequence[str], virtual: Obj) -> None:
     """Refuse a route that serves a host that isn't allowed."""
@@ -201,15 +169,6 @@ def _check_hosts(allowed: Sequence[str], virtual: Obj) -> None:
     for index, host in enumerate(hosts):
         if not isinstance(host, str) or not is_allowed_host(host, allowed):
             raise Refused(only, path=f"spec.hostnames[{index}]", reason="NotAllowed")
-
-
-def _configures_controller(key: str) -> bool:
-    """Return True for an annotation of a gateway's controller: a copy without it may be open to
-    more.
-    """
-    domain, _, name = key.partition("/")
-    is_of_one = "gateway" in domain or "ingress" in domain
-    return bool(name) and (is_of_one or _is_for_controllers(key))
 
 
 class HTTPRouteSyncer(_Route):
