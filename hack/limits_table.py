@@ -41,6 +41,7 @@ NO_LIMITS = {
     r".*patch_paths\.py (UNKNOWN|ABSENT|GONE)": "a hash that stands for a value",
     r".*dry_run\.py LATEST": "a version that is made up",
     r".*(TOKEN_SECONDS|_LIFETIME)": "what Kubernetes takes by default",
+    r"resources/pods/volumes\.py (_OF_OWNER|_OF_ALL)": "the mode of a file",
     r"lease_times\.py \w+": "the default of an option",
     r"rights/flow_schema\.py _\w+": "a value in an object that an operator applies",
     r".*(metrics\.py BOUNDS|_WIDTH|EXAMPLES|pki\.py MEMBERS)": "the form of output or a trial",
