@@ -153,7 +153,7 @@ def _is_status_of(observed: Observed, write: Write) -> bool:
 
 
 def _changes_contents(planned: PlannedWrite) -> bool:
-    """Return True if the calls of a write change what the generation of its object counts."""
+    """Return True if the calls of a write raise the generation of its object."""
     return any(call.changes_contents for call in planned.calls)
 
 
@@ -230,7 +230,7 @@ def _number(value: Any) -> int | None:
 
 
 def _each(items: list[Any], there: Any, change: Callable[[Any, Any], Any]) -> list[Any]:
-    """Return what becomes of the items of a list, each with the item at its place there."""
+    """Return the changed items of a list; ``change`` also gets the item at the same place there."""
     return [change(item, _at(there, number)) for number, item in enumerate(items)]
 
 
