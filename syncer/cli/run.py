@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 #: Allocations before a garbage collection, and collections before one of the next generation. Our
-#: objects are hardly ever cyclic, so rare collections cost no memory and save a twentieth of the
-#: CPU of a start.
-GC_THRESHOLD = (20_000, 20, 20)
+#: objects are hardly ever cyclic, so rare collections of all of them cost no memory, and save a
+#: twentieth of the CPU of a start. Those of young ones are the longest steps of the event loop with
+#: many objects, and their time goes with the number of allocations.
+GC_THRESHOLD = (5_000, 1, 1_600)
 #: mallopt(3) of glibc: its names for parameters.
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3

@@ -35,7 +35,7 @@ def scheduler(data: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _capacities(data: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield what CSIStorageCapacities lack to count for a scheduler."""
+    """Yield the options without which a scheduler doesn't go by CSIStorageCapacities."""
     if not _section(data, _CAPACITIES).get("namespaces"):
         yield (*_CAPACITIES, "namespaces"), "lists no host namespace: list those of the drivers."
     if _section(data, _DRIVERS).get("enabled") is not True:

@@ -36,7 +36,7 @@ from syncer.resources.host_mirror import HostMirror
 from syncer.resources.host_nodes import (
     HostNodeConfig,
     HostNodeSyncer,
-    required_labels,
+    is_shown,
     shown_node,
     shown_nodes,
     shows_label,
@@ -167,7 +167,7 @@ class CsiNodeSyncer(HostMirror, Indexes):
 
     def why_hidden(self, ctx: Context, host: Obj) -> str:
         """Return why a CSINode doesn't appear: its Node doesn't."""
-        if _appears(ctx, key_of(host).name):
+        if _shows_nodes(ctx.settings) and shown_node(ctx, key_of(host).name) is not None:
             return ""
         return reasons.LEFT_OUT(HostNodeSyncer.section)
 
@@ -289,11 +289,6 @@ def _nodes(settings: Settings) -> tuple[Source, ...]:
     return ()
 
 
-def _appears(ctx: Context, node: str) -> bool:
-    """Return True if a node of the host appears in the virtual cluster."""
-    return _shows_nodes(ctx.settings) and shown_node(ctx, node) is not None
-
-
 def _is_reached(ctx: Context, topology: Obj | None) -> bool:
     """Return True if a node that appears can reach what has this topology; None: no node can."""
     if topology is None or not _shows_nodes(ctx.settings):
@@ -302,7 +297,7 @@ def _is_reached(ctx: Context, topology: Obj | None) -> bool:
     for value in _values(topology.get("matchLabels") or {}) or [_ANY]:
         keys = ctx.reader.indexed(Side.HOST, NODES, _LABEL, value)
         candidates = {*keys} if candidates is None else candidates.intersection(keys)
-    for key in sorted(candidates or ()):
+    for key in candidates or ():
         node = shown_node(ctx, key.name)
         if node is not None and selectors.matches(topology, labels_of(node)):
             return True
@@ -320,20 +315,16 @@ def _by_shown_labels(settings: Settings, topology: Obj) -> Obj:
     return {name: part for name, part in left.items() if part}
 
 
-def _is_shown(settings: Settings, node: Obj) -> bool:
-    return required_labels(settings).items() <= labels_of(node).items()
-
-
 def _names_of_shown(settings: Settings, node: Obj) -> Iterable[str]:
     """Return the name of a node of the host that appears; nothing for another one."""
-    if _is_shown(settings, node):
+    if is_shown(settings, node):
         return _own_name(node)
     return ()
 
 
 def _labels_of_shown(settings: Settings, node: Obj) -> Iterator[str]:
     """Yield the labels of a node of the host that appears; nothing for another one."""
-    if _is_shown(settings, node):
+    if is_shown(settings, node):
         yield _ANY
         yield from _values(labels_of(node))
 

@@ -178,9 +178,14 @@ def shown_nodes(settings: Settings) -> Source:
 def shown_node(ctx: Context, name: str) -> Obj | None:
     """Return a node of the host that appears in the virtual cluster; None if there is none."""
     host = ctx.host(NODES, Key("", name))
-    if host is None or not required_labels(ctx.settings).items() <= labels_of(host).items():
+    if host is None or not is_shown(ctx.settings, host):
         return None
     return host
+
+
+def is_shown(settings: Settings, host: Obj) -> bool:
+    """Return True if a node of the host appears in the virtual cluster, where nodes do."""
+    return required_labels(settings).items() <= labels_of(host).items()
 
 
 def shows_label(settings: Settings, key: str) -> bool:

@@ -214,7 +214,9 @@ def stored(placing: Scene) -> Iterator[Scene]:
     made = [
         build(CSI_DRIVERS, DISK, spec={"attachRequired": True, "storageCapacity": True}),
         build(STORAGE_CLASSES, "local", **late),
-        *(_room(name, "10Gi" if name == WEST else "0") for name in (EAST, WEST, HIDDEN)),
+        _room(EAST, "0"),
+        _room(WEST, "10Gi"),
+        _room(HIDDEN, "0"),
     ]
     for each in made:
         placing.host.create(each)

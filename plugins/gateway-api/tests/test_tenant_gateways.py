@@ -67,7 +67,7 @@ def copied(world: World, obj: Obj) -> Obj:
 
 
 def tightened(world: World, **options: Any) -> Obj | None:
-    """Return what other options leave of the copy, once the Gateway itself is refused."""
+    """Return the copy under other options, once the Gateway itself is refused; None if it went."""
     changed = {"sync": {"toHost": {"tenantGateways": options}}}
     world.configure(changed).given(virtual=[gateway(addresses=[{"value": "192.0.2.1"}])])
     with pytest.raises(Refused):
@@ -115,7 +115,7 @@ def test_listener_that_is_no_longer_allowed_leaves_the_copy(
     [{"classes": ["other"]}, {"classes": []}, {"allowedHosts": []}, {"protocols": ["HTTPS"]}],
     ids=str,
 )
-def test_copy_without_what_is_allowed_is_deleted(world: World, options: Obj) -> None:
+def test_copy_with_no_allowed_listener_or_class_is_deleted(world: World, options: Obj) -> None:
     copied(world, gateway(listeners=TWO))
     assert tightened(world, **options) is None
 

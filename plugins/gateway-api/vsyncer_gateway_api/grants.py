@@ -127,7 +127,7 @@ def elsewhere(names: ReferencePaths, virtual: Obj) -> list[Named]:
 
 
 def given(source: Resource, target: Resource, grant: Obj) -> Iterator[tuple[str, str]]:
-    """Yield what a ReferenceGrant gives of a kind to objects of another kind.
+    """Yield the objects of a kind that a ReferenceGrant lets those of another kind name.
 
     Args:
         source: The kind of the Gateway API whose objects name others.
@@ -152,7 +152,9 @@ def given(source: Resource, target: Resource, grant: Obj) -> Iterator[tuple[str,
 def _entries(grant: Obj, field: str) -> Iterator[dict[str, Any]]:
     """Yield the entries of a field of a ReferenceGrant, which may be of any shape."""
     listed = dig(grant, f"spec.{field}")
-    for each in islice(listed if isinstance(listed, list) else (), MOST_ENTRIES):
+    if not isinstance(listed, list):
+        return
+    for each in islice(listed, MOST_ENTRIES):
         if isinstance(each, dict):
             yield each
 

@@ -226,8 +226,9 @@ def reported(settings: Settings, route: Obj, listed: list[Obj], namespace: str) 
 def _parents(route: Obj) -> Iterator[tuple[int, Obj]]:
     """Yield the parents of a route, which may be of any shape, with their indexes."""
     listed = dig(route, "spec.parentRefs")
-    counted = islice(listed if isinstance(listed, list) else (), MOST_PARENTS)
-    for index, parent in enumerate(counted):
+    if not isinstance(listed, list):
+        return
+    for index, parent in enumerate(islice(listed, MOST_PARENTS)):
         if isinstance(parent, dict):
             yield index, parent
 

@@ -245,7 +245,7 @@ class _Fault(NamedTuple):
 
 
 def _fault(config: TenantGatewayConfig, listener: Json) -> _Fault | None:
-    """Return what an operator doesn't allow in a listener, of any shape; None if all is allowed."""
+    """Return the first fault of a listener, of any shape; None if the operator allows all of it."""
     if not isinstance(listener, dict):
         return _Fault("", "is no listener")
     port = listener.get("port")
@@ -276,7 +276,7 @@ def _is_allowed(host: Json, allowed: Sequence[str]) -> bool:
 
 
 def _fault_of_routes(listener: Obj) -> _Fault | None:
-    """Return what no copy can have among the routes that a listener takes."""
+    """Return the first fault in the routes that a listener takes; None if a copy can take them."""
     if _source(listener) not in ("Same", "All"):
         why = "copies of routes have other namespaces on the host, with other labels"
         return _Fault(_FROM, f"{why}: use Same or All")
@@ -299,7 +299,9 @@ def _source(listener: Obj) -> Json:
 def _kinds(listener: Obj) -> Iterator[Obj]:
     """Yield the kinds of routes that a listener names, which may be of any shape."""
     listed = dig(listener, "allowedRoutes.kinds")
-    for each in listed if isinstance(listed, list) else ():
+    if not isinstance(listed, list):
+        return
+    for each in listed:
         yield each if isinstance(each, dict) else {}
 
 

@@ -20,7 +20,7 @@ from syncer.engine.reconcile.controller import BoundSyncer, original, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
-from syncer.engine.stores.fan_out import FanOut
+from syncer.engine.stores.fan_out import STEP, FanOut
 from syncer.engine.stores.informers import Informers, SideInformer, StoreKey
 from syncer.engine.stores.references import References
 from syncer.workqueue.queue import Queue
@@ -156,8 +156,9 @@ class ClusterPair:
             if self._is_here(controller):
                 expected: set[Key] = set()
                 yield from self._asked_by_virtual(controller, expected)
-                orphans = self._orphans(controller, expected)
-                yield from self._asked_by_host(controller, orphans)
+                for some in self._orphans(controller, expected):
+                    yield from self._asked_by_host(controller, some)
+                    yield
 
         most = sum(len(store) for store in controller.stores)
         self.fan_out.notify(("all", controller.name), most, steps)
@@ -177,12 +178,14 @@ class ClusterPair:
         if direction.fakes:  # objects to fake are in no store yet
             yield from self._queued(controller, sorted(self.watched_keys(controller)))
 
-    def _orphans(self, controller: BoundSyncer, expected: set[Key]) -> set[Key]:
-        """Return the keys of the host's objects that aren't expected."""
+    def _orphans(self, controller: BoundSyncer, expected: set[Key]) -> Iterator[list[Key]]:
+        """Yield, of some of the host's objects after the other, the keys that aren't expected."""
         if not controller.direction.by_host:
-            return set()
-        keys = {key for store in controller.hosts for key in store.keys()}  # noqa: SIM118 — a store
-        return keys - expected
+            return
+        for store in controller.hosts:
+            keys = list(store.keys())
+            for first in range(0, len(keys), STEP):
+                yield [key for key in keys[first : first + STEP] if key not in expected]
 
     def _asked_by_host(self, controller: BoundSyncer, keys: Iterable[Key]) -> Iterator[None]:
         """Queue the request of a host object with each step."""

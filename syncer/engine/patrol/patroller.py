@@ -273,9 +273,7 @@ class Patroller:
         syncer = controller.syncer
         is_by_facts = isinstance(syncer, Grants) and isinstance(syncer, Indexes)
         for request in verified.changed(everything=scan.fresh or is_by_facts):
-            if request is None:
-                scan.skipped += 1
-            elif self._has_drifted(controller, scan, request):
+            if request is not None and self._has_drifted(controller, scan, request):
                 suspects.append(request)
             if request is None:
                 done += 1
@@ -287,6 +285,7 @@ class Patroller:
                 scan.problem = self._why_not(controller)
                 if scan.problem:
                     break
+        scan.skipped = verified.unchanged
         return suspects
 
     def _verified_of(self, controller: BoundSyncer) -> VerifiedPairs:

@@ -35,12 +35,16 @@ class VerifiedPairs:
         #: object.
         self._virtual: dict[Key, tuple[str, str]] = {}
         self._host: dict[Key, _Known] = {}
+        #: The requests that :meth:`changed` has left out since it began.
+        self.unchanged = 0
 
     def changed(self, *, everything: bool) -> Iterator[SyncRequest | None]:
-        """Yield the requests to reconcile, and None for each that hasn't changed.
+        """Yield the requests to reconcile, and None after each object without one.
 
-        That is one whose objects are the same as when it was found in step.
+        A request that hasn't changed is left out: its objects are the same as when it was found in
+        step. So is an object of the host that a virtual key leads to.
         """
+        self.unchanged = 0
         if everything:
             self._virtual.clear()
             self._host.clear()
@@ -80,6 +84,7 @@ class VerifiedPairs:
                 host_version = self._version(Side.HOST, host_key)
             reached.add(host_key)
             if self._virtual.get(key) == (entry.version, host_version):
+                self.unchanged += 1
                 yield None
             else:
                 yield self.controller.request(key)
@@ -91,6 +96,7 @@ class VerifiedPairs:
         for key in named - set(store.keys()):
             host_version = self._version(Side.HOST, self.controller.host_key(key))
             if self._virtual.get(key) == ("", host_version):
+                self.unchanged += 1
                 yield None
             else:
                 yield self.controller.request(key)
@@ -114,8 +120,10 @@ class VerifiedPairs:
         requests_of: Callable[[Key, Obj | None], Iterable[SyncRequest]],
     ) -> Iterator[SyncRequest | None]:
         """Like :meth:`_from_host`, for the objects of a store."""
-        unreached = [key for key in store.keys() if key not in reached]  # noqa: SIM118 — a store
-        for key in unreached:
+        for key in list(store.keys()):
+            if key in reached:
+                yield None
+                continue
             entry = store.entry(key)
             if entry is None:
                 continue
@@ -124,6 +132,7 @@ class VerifiedPairs:
                 if known.request is None:
                     continue
                 if known.virtual == self._version(Side.VIRTUAL, known.request.key):
+                    self.unchanged += 1
                     yield None
                     continue
             found = list(requests_of(key, store.get(key)))

@@ -106,6 +106,11 @@ class PlannedWrite(NamedTuple):
     #: True if the calls leave out drift outside of metadata, because a drift policy allows it.
     tolerates: bool = False
 
+    @property
+    def changes_contents(self) -> bool:
+        """True if its calls raise the generation of the object."""
+        return any(call.changes_contents for call in self.calls)
+
 
 class ServerAnswer(NamedTuple):
     """The answer of an API server to a call."""

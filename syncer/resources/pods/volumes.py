@@ -110,8 +110,10 @@ def _only_user(spec: Obj) -> int | None:
     users: list[int | None] = []
     for part in CONTAINERS:
         for container in spec.get(part) or ():
-            own = (container.get("securityContext") or {}).get("runAsUser")
-            users.append(of_pod if own is None else own)
+            user = (container.get("securityContext") or {}).get("runAsUser")
+            if user is None:
+                user = of_pod
+            users.append(user)
     if not users or any(user != users[0] for user in users):
         return None
     return users[0]

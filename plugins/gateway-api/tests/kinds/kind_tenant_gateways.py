@@ -66,7 +66,10 @@ def _scene(gateway: Obj, has_grant: bool) -> Scene:
         "to": [{"group": "", "kind": "Secret"}],
     }
     grant = build(REFERENCE_GRANTS, "certificates", namespace="certs", spec=spec)
-    return Scene(key_of(gateway), (gateway, grant) if has_grant else (gateway,))
+    objects: tuple[Obj, ...] = (gateway,)
+    if has_grant:
+        objects = (gateway, grant)
+    return Scene(key_of(gateway), objects)
 
 
 def _report(status: str) -> Obj:

@@ -5,7 +5,7 @@ The last wanted state tells a manual edit from a change that we want. For a host
 on the copy, and so survives a restart; for fields that go up it is known while this process runs.
 """
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,9 +62,9 @@ class DriftPolicy:
         if planned.live is None or planned.write.revokes:
             return planned
         lenient = self.lenient(request.syncer)
-        calls = list(self._left(planned, planned.live, lenient))
-        tolerates = _change_contents(planned.calls) and not _change_contents(calls)
-        return planned._replace(calls=calls, tolerates=tolerates)
+        left = planned._replace(calls=list(self._left(planned, planned.live, lenient)))
+        tolerates = planned.changes_contents and not left.changes_contents
+        return left._replace(tolerates=tolerates)
 
     def settled(self, planned: PlannedWrite) -> None:
         """Record the wanted state of a write that was made, or that needed no call."""
@@ -92,10 +92,6 @@ class DriftPolicy:
         now = base.read(write.obj, self.marks)
         before = base.read(live, self.marks)
         return now is not None and before is not None and now.want == before.want
-
-
-def _change_contents(calls: Iterable[Call]) -> bool:
-    return any(call.changes_contents for call in calls)
 
 
 def _hash(write: Write) -> str:

@@ -79,7 +79,7 @@ class Generations:
         before = max(generation - 1, 0)
 
         copies = [planned for planned in on_host if _is_own(observed, planned.write)]
-        is_changed = any(_changes_contents(planned) for planned in copies)
+        is_changed = any(planned.changes_contents for planned in copies)
         if copies:
             is_in_step = not is_changed and not any(_is_held_back(planned) for planned in copies)
         else:
@@ -120,7 +120,7 @@ class Generations:
         if decision.deletes:
             return decision
         for planned in writes:
-            if _is_own(observed, planned.write) and _changes_contents(planned):
+            if _is_own(observed, planned.write) and planned.changes_contents:
                 return replace(decision, is_step=True)
         return decision
 
@@ -150,11 +150,6 @@ def _is_status_of(observed: Observed, write: Write) -> bool:
     if write.side is not Side.VIRTUAL or write.verb is not Verb.APPLY:
         return False
     return isinstance(write.obj.get("status"), dict) and _is_own(observed, write)
-
-
-def _changes_contents(planned: PlannedWrite) -> bool:
-    """Return True if the calls of a write change what the generation of its object counts."""
-    return any(call.changes_contents for call in planned.calls)
 
 
 def _is_held_back(planned: PlannedWrite) -> bool:
@@ -230,7 +225,7 @@ def _number(value: Any) -> int | None:
 
 
 def _each(items: list[Any], there: Any, change: Callable[[Any, Any], Any]) -> list[Any]:
-    """Return what becomes of the items of a list, each with the item at its place there."""
+    """Return the changed items of a list; ``change`` also gets the item at the same place there."""
     return [change(item, _at(there, number)) for number, item in enumerate(items)]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -268,6 +268,23 @@ def test_pause_again_and_again_asks_many_objects_once_and_in_steps(namespace: st
 def test_many_keys_are_queued_in_steps_when_a_syncer_begins() -> None:
     at_once, asked = among_many(lambda made: made.ask_all(made.controllers["widgets"]), Widgets())
     assert (at_once, len(asked)) == (0, 300)
+
+
+def test_others_may_run_while_many_copies_are_passed_over_when_a_syncer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, queue = wired(Widgets())
+    for number in range(3 * fan_out.STEP):
+        show(made, Side.VIRTUAL, virtual(f"w{number}"))
+        show(made, Side.HOST, copy_of(virtual(f"w{number}")))
+    queue.taken()
+    steps: list[int] = []
+
+    def notify(change: Hashable, most: int, objects: Callable[[], Iterator[object]]) -> None:
+        steps.append(sum(1 for _ in objects()))
+
+    monkeypatch.setattr(made.fan_out, "notify", notify)
+    made.ask_all(made.controllers["widgets"])
+    assert steps == [3 * fan_out.STEP + 3]
+    assert len(queue.taken()) == 3 * fan_out.STEP
 
 
 def test_pause_of_one_namespace_asks_the_objects_of_no_other() -> None:

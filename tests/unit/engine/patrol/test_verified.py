@@ -27,7 +27,8 @@ class Patrolled:
         requests = [request for request in found if request is not None]
         for request in requests if right else ():
             self.verified.add(request)
-        return sorted(f"{one.key} {one.host_key or ''}".strip() for one in requests), found.count(None)
+        shown = sorted(f"{one.key} {one.host_key or ''}".strip() for one in requests)
+        return shown, self.verified.unchanged
 
 
 def copies(*names: str) -> list[Obj]:
@@ -43,6 +44,14 @@ def test_pair_is_looked_at_again_when_either_version_changes() -> None:
     found.world.given(host=[merged(copies("b")[0], {"data": {"new": "1"}})])
     assert found.look() == (["shop/b"], 1)
     assert found.look(everything=True) == (["shop/a", "shop/b"], 0)
+
+
+def test_others_may_run_after_each_object_of_either_side() -> None:
+    names = [f"n{number}" for number in range(20)]
+    found = Patrolled("configmaps", [configmap(name) for name in names], copies(*names))
+    found.look()
+    assert list(found.verified.changed(everything=False)) == [None] * 40
+    assert found.verified.unchanged == 20
 
 
 def test_pair_that_was_not_in_step_is_never_skipped() -> None:
