@@ -252,7 +252,7 @@ class Run:
                 for name in names
             ],
             "host": {"kubeconfig": str(self.folder / f"{HOST}.kubeconfig")},
-            "networking": {"apiServer": {"host": "10.96.0.1"}},
+            "networking": {"apiServer": {"host": "10.96.0.1"}, "dns": {"service": ""}},
             "log": {"level": "warning", "format": "json"},
         }
 

@@ -198,7 +198,7 @@ class Scene:
             "cluster": "vc",
             "virtual": {"kubeconfig": str(folder / "virtual")},
             "host": {"kubeconfig": str(folder / "host"), "namespace": HOME},
-            "networking": {"apiServer": {"host": "10.96.0.1"}},
+            "networking": {"apiServer": {"host": "10.96.0.1"}, "dns": {"service": ""}},
         }
         self.daemon = Daemon(
             config, folder, command=(python, "-P", loop_steps.__file__, str(self._notes), "run")

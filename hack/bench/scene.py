@@ -31,7 +31,7 @@ class Planes:
             "cluster": "shop",
             "virtual": {"kubeconfig": str(self.virtual.kubeconfig())},
             "host": host,
-            "networking": {"apiServer": {"host": "10.96.0.1"}},
+            "networking": {"apiServer": {"host": "10.96.0.1"}, "dns": {"service": ""}},
             "sync": {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}},
             "log": {"level": "warning"},
         }

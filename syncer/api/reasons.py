@@ -419,6 +419,11 @@ NO_DNS_ADDRESS = _pending(
     "the DNS Service {0} has no address on the host yet",
     "see why: syncer explain services {0}",
 )
+SERVICE_NOT_ON_HOST = _pending(
+    "ServiceNotOnHost",
+    "the Service {0}, whose address it gets in variables, is not on the host yet",
+    "see why: syncer explain services {0}",
+)
 NODE_MISSING = _pending(
     "NodeMissing",
     "the virtual cluster has no Node {0} yet; sync.fake.nodes makes one for each that is used",

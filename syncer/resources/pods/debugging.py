@@ -10,7 +10,7 @@ from functools import partial
 from syncer.api import Context, Decision, Marks, NotYet, Obj, Pair, Refused, merge, wait
 from syncer.resources.pods import policy, record
 from syncer.resources.pods.config import PodConfig
-from syncer.resources.pods.env import service_env, with_env
+from syncer.resources.pods.env import pod_variables, with_env
 from syncer.resources.pods.fields import CONTAINERS
 from syncer.resources.pods.references import PATHS
 
@@ -46,7 +46,7 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Decisi
 
     variables: list[Obj] = []
     if room:
-        variables, _ = service_env(ctx, pair.virtual)
+        variables = pod_variables(ctx, pair.virtual).env
     decision = Decision()
     latest = sent
     for container in missing[:room]:

@@ -11,6 +11,8 @@ from syncer.resources.kinds import SERVICES
 #: Limits of ``dnsConfig`` in a Pod.
 _NAMESERVERS = 3
 _SEARCHES = 32
+#: The reason of the event about a Pod that lacks the virtual cluster's DNS, as kubelets name it.
+EVENT = "MissingClusterDNS"
 
 
 def hostname(name: str) -> str:
@@ -40,14 +42,29 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
     return wait(reasons.NO_DNS_ADDRESS(key), on=(reference,))
 
 
+def warned(ctx: Context, virtual: Obj, decision: Decision) -> Decision:
+    """Return the decision with a warning if a Pod gets the host's DNS for lack of its cluster's.
+
+    A warning that it has already comes first.
+    """
+    key = _service(ctx)
+    if key is None or not uses_cluster_dns(virtual["spec"]) or decision.warning is not None:
+        return decision
+    if _server(ctx, key):
+        return decision
+    why = f"it uses the host's DNS, as there is no Service {key} with a ClusterIP"
+    how = "Create that Service, then this Pod again; or set dnsPolicy: Default"
+    return decision.warn(EVENT, f"{why}. {how}")
+
+
 def fields(ctx: Context, virtual: Obj) -> Obj:
     """Return the DNS fields of the host pod's spec; empty if the Pod uses the host's DNS."""
     spec = virtual["spec"]
     key = _service(ctx)
     if key is None or not uses_cluster_dns(spec):
         return {}
-    address = _address(ctx, key)
-    if not address or address == "None":
+    address = _server(ctx, key)
+    if not address:
         return {}
 
     domain = ctx.settings.networking.cluster_domain
@@ -68,6 +85,12 @@ def _service(ctx: Context) -> Key | None:
     if not networking.dns.service or not ctx.enabled("services"):
         return None
     return Key.parse(networking.dns.service)
+
+
+def _server(ctx: Context, key: Key) -> str:
+    """Return the address of the DNS server; ``""`` if there is none, or its Service is headless."""
+    address = _address(ctx, key)
+    return "" if address == "None" else address
 
 
 def _address(ctx: Context, key: Key) -> str:

@@ -13,13 +13,22 @@ Kubernetes recommends over variables. The alternative, a generated ConfigMap wit
 not grow with the containers. But it is another host object for each namespace, with a life of its
 own, and rewritten at each change of a Service, for Pods that few programs can use: the kernel
 refuses to start a process with more than some MiB of variables.
+
+A Pod gets the variables of all Services that were there before it. A kubelet knows them by the time
+that it starts a container; here the copy of a Service that was created just before may be on its
+way, so the Pod waits for it. A Service that never gets a copy delays the Pods of its first seconds
+alone.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
 
-from syncer.api import Context, Obj, Side
+from syncer.api import Context, Decision, Key, Obj, ObjectRef, Side, reasons, wait
 from syncer.resources.kinds import SERVICES
 from syncer.resources.pods.fields import CONTAINERS
+from syncer.resources.services import KUBERNETES
+from syncer.translate import times
 
 #: The index of virtual Services by namespace, and what follows the namespace in the value for
 #: Services with too many ports.
@@ -33,6 +42,8 @@ MOST_BYTES = 256 << 10
 #: thousand Services.
 MOST_SERVICES = 500
 MOST_PORTS = 100
+#: Seconds from the creation of a Service in which a Pod waits for its copy.
+COPY_SECONDS = 5.0
 #: Bytes of a variable besides its name and value.
 _OVERHEAD = len('{"name":"","value":""},')
 
@@ -49,12 +60,22 @@ def index_values(service: Obj) -> Iterable[str]:
     return (namespace,)
 
 
-def service_env(ctx: Context, virtual: Obj) -> tuple[list[Obj], str]:
+class PodVariables(NamedTuple):
+    """The environment variables that the containers of a Pod get."""
+
+    #: As in a container's ``env``.
+    env: list[Obj]
+    #: A sentence about Services that are left out; ``""`` if there are none.
+    warning: str
+    #: A wait for the copy of a Service that is to be among them; None if none is on its way.
+    missing: Decision | None
+
+
+def pod_variables(ctx: Context, virtual: Obj) -> PodVariables:
     """Return the variables for a virtual Pod.
 
     These are the variables of the API server, and of the namespace's Services unless the Pod
-    disables them. Also return a sentence about Services that are left out; ``""`` if there are
-    none.
+    disables them.
     """
     variables: dict[str, str] = {}
     server = ctx.settings.api_server
@@ -62,15 +83,15 @@ def service_env(ctx: Context, virtual: Obj) -> tuple[list[Obj], str]:
         ports = [{"name": "https", "port": server.port}]
         variables |= _variables("kubernetes", server.host, ports)
 
-    left_out = 0
+    services = _Services({}, 0, [])
     spec = virtual.get("spec") or {}
     if spec.get("enableServiceLinks", True) and ctx.enabled("services"):
         namespace = virtual["metadata"].get("namespace", "")
         containers = sum(len(spec.get(part) or ()) for part in CONTAINERS)
-        found, left_out = _of_services(ctx, namespace, MOST_BYTES // (containers or 1))
-        variables |= found
+        services = _of_services(ctx, namespace, MOST_BYTES // (containers or 1))
+        variables |= services.variables
     env = [{"name": name, "value": value} for name, value in variables.items()]
-    return env, _warning(left_out)
+    return PodVariables(env, _warning(services.left_out), _missing(ctx, virtual, services.uncopied))
 
 
 def _warning(left_out: int) -> str:
@@ -83,12 +104,23 @@ def _warning(left_out: int) -> str:
     return f"{why}: {limit}. Use DNS, or set enableServiceLinks: false"
 
 
-def _of_services(ctx: Context, namespace: str, room: int) -> tuple[dict[str, str], int]:
+class _Services(NamedTuple):
+    """The Services of a namespace, as far as they concern a Pod."""
+
+    variables: dict[str, str]
+    #: The number of those that are left out for their size.
+    left_out: int
+    #: Those without a copy.
+    uncopied: list[Key]
+
+
+def _of_services(ctx: Context, namespace: str, room: int) -> _Services:
     """Return the variables of those Services that fit into a number of bytes.
 
-    Services are taken in the order of their names. Also return the number of the others.
+    Services are taken in the order of their names.
     """
     found: dict[str, str] = {}
+    uncopied = []
     excessive = namespace + TOO_MANY_PORTS
     left_out = len(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, excessive))
     keys = sorted(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace))
@@ -96,6 +128,7 @@ def _of_services(ctx: Context, namespace: str, room: int) -> tuple[dict[str, str
     for key in keys[:MOST_SERVICES]:
         copy = ctx.host_of(SERVICES, key)
         if copy is None:
+            uncopied.append(key)
             continue
         own = _fitting(_of_service(key.name, copy.get("spec") or {}), room)
         if own is None:
@@ -103,7 +136,35 @@ def _of_services(ctx: Context, namespace: str, room: int) -> tuple[dict[str, str
             continue
         found |= own
         room -= sum(map(_size, own.items()))
-    return found, left_out
+    return _Services(found, left_out, uncopied)
+
+
+def _missing(ctx: Context, virtual: Obj, uncopied: Iterable[Key]) -> Decision | None:
+    """Return a wait for the first Service whose copy may be on its way; None if there is none."""
+    for key in uncopied:
+        service = ctx.virtual(SERVICES, key)
+        if service is None or key == KUBERNETES:
+            continue
+        left = _seconds_to_wait(ctx.now, service, virtual)
+        if left > 0:
+            there = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
+            return wait(reasons.SERVICE_NOT_ON_HOST(key), after=left, on=(there,))
+    return None
+
+
+def _seconds_to_wait(now: datetime, service: Obj, pod: Obj) -> float:
+    """Return how long a Pod still waits for the copy of a Service.
+
+    0 if the Service came after the Pod, or its age is unknown.
+    """
+    try:
+        created = times.read(service["metadata"]["creationTimestamp"])
+        if created > times.read(pod["metadata"]["creationTimestamp"]):
+            return 0.0
+    except (KeyError, TypeError, ValueError):
+        return 0.0
+    age = (now - created).total_seconds()
+    return COPY_SECONDS - age if age >= 0 else 0.0
 
 
 def _fitting(variables: Iterable[tuple[str, str]], room: int) -> dict[str, str] | None:

@@ -57,7 +57,7 @@ from syncer.resources.pods import (
 )
 from syncer.resources.pods.changes import has_changed, spec_changes
 from syncer.resources.pods.config import PodConfig
-from syncer.resources.pods.env import BY_NAMESPACE, index_values, service_env
+from syncer.resources.pods.env import BY_NAMESPACE, index_values, pod_variables
 from syncer.resources.pods.needs import refuse_unsynced
 from syncer.resources.pods.neighbours import FURTHER
 from syncer.resources.pods.references import PATHS, REFERENCES
@@ -250,8 +250,10 @@ class PodSyncer(
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     """Return the decision to create the host pod."""
-    variables, left_out = service_env(ctx, virtual)
-    host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    variables = pod_variables(ctx, virtual)
+    if variables.missing is not None:
+        return variables.missing
+    host = policy.applied(ctx, host_pod(ctx, virtual, variables.env), required_labels(ctx.settings))
     ctx.leave_out(*fields_left_out(ctx, virtual, host))
     decision = apply(
         host=host,
@@ -262,9 +264,9 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     if ctx.config.is_bound_first or virtual["spec"].get(debugging.FIELD):
         # It waits for its node then, or gets its ephemeral containers.
         decision = replace(decision, is_step=True)
-    if left_out:
-        return decision.warn("ServiceLinksLeftOut", left_out)
-    return isolation.warned(ctx, virtual, decision)
+    if variables.warning:
+        return decision.warn("ServiceLinksLeftOut", variables.warning)
+    return isolation.warned(ctx, virtual, dns.warned(ctx, virtual, decision))
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:

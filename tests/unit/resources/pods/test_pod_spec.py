@@ -8,7 +8,7 @@ import pytest
 from go_modules import folder_of
 
 from syncer.api import Obj, key_of
-from syncer.resources.pods.env import MOST_PORTS, service_env
+from syncer.resources.pods.env import MOST_PORTS, pod_variables
 from syncer.resources.pods.spec import DROPPED, host_pod
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -33,7 +33,7 @@ def made(world: World, virtual: Obj) -> Obj:
     found = world.virtual("Pod", str(key_of(virtual))) or {}
     before = copy.deepcopy(found)
     ctx = world.context("pods")
-    result = host_pod(ctx, found, service_env(ctx, found)[0])
+    result = host_pod(ctx, found, pod_variables(ctx, found).env)
     assert found == before
     return result
 
@@ -239,7 +239,7 @@ def test_services_of_its_namespace_are_in_its_environment_with_the_hosts_address
 def links(world: World, virtual: Obj) -> tuple[list[str], str]:
     """Return the names of the Services whose variables a Pod gets, and the sentence about the others."""
     world.given(virtual=[virtual])
-    variables, message = service_env(world.context("pods"), virtual)
+    variables, message, _ = pod_variables(world.context("pods"), virtual)
     hosts = [one["name"].removesuffix("_SERVICE_HOST") for one in variables if one["name"].endswith("_SERVICE_HOST")]
     return hosts, message
 

@@ -6,6 +6,7 @@ import pytest
 
 from syncer.api import Decision, Obj, Outcome, Refused, TooLarge, Verb
 from syncer.cache.parts import MOST_KEYS
+from syncer.resources.pods.env import COPY_SECONDS
 from syncer.resources.pods.tolerations import MOST_TOLERATIONS
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -73,6 +74,81 @@ def test_pod_waits_for_its_service_account_its_token_and_its_dns(world: World) -
         ("secrets", "web.pod-tokens-x-shop-x-vc"),
         ("services", "kube-dns-x-kube-system-x-vc"),
     ]
+
+
+def created(obj: Obj, at: str) -> Obj:
+    return merged(obj, {"metadata": {"creationTimestamp": at}})
+
+
+@pytest.mark.reason("ServiceNotOnHost")
+def test_pod_waits_for_the_copy_of_a_service_that_was_created_just_before(ready: World) -> None:
+    ready.given(virtual=[service("db"), pod("web")])
+    decision = decided(ready)
+    assert (decision.outcome, decision.writes, decision.after) == (Outcome.PENDING, (), COPY_SECONDS)
+    assert [str(observed.key) for observed in decision.on] == ["vc-ns/db-x-shop-x-vc"]
+    ready.settle("services", "shop/db")
+    copy = ready.host("Service", "vc-ns/db-x-shop-x-vc") or {}
+    ready.given(host=[merged(copy, {"spec": {"clusterIP": "10.1.0.9"}})])
+    [write] = decided(ready).writes
+    names = [variable["name"] for variable in write.obj["spec"]["containers"][0]["env"]]
+    assert "DB_SERVICE_HOST" in names
+
+
+@pytest.mark.parametrize(
+    ("at_service", "at_pod"),
+    [
+        ("2026-01-01T11:59:55Z", "2026-01-01T12:00:00Z"),
+        ("2026-01-01T12:00:01Z", "2026-01-01T12:00:00Z"),
+        ("2026-01-01T12:00:01Z", "2026-01-01T12:00:01Z"),
+        ("yesterday", "2026-01-01T12:00:00Z"),
+        ("2026-01-01T12:00:00Z", ""),
+    ],
+    ids=["old service", "later service", "clock ahead", "no time", "no time of the pod"],
+)
+def test_pod_waits_for_no_copy_that_may_never_come(ready: World, at_service: str, at_pod: str) -> None:
+    ready.given(virtual=[created(service("db"), at_service), created(pod("web"), at_pod)])
+    assert [write.verb for write in decided(ready).writes] == [Verb.APPLY]
+
+
+def test_pod_without_service_variables_waits_for_no_service(ready: World) -> None:
+    ready.given(virtual=[service("db"), pod("web", spec={"enableServiceLinks": False})])
+    assert [write.verb for write in decided(ready).writes] == [Verb.APPLY]
+
+
+def test_pod_does_not_wait_for_the_service_of_the_api_server(ready: World) -> None:
+    ready.given(virtual=[service("kubernetes", namespace="default"), serviceaccount("default", namespace="default")])
+    ready.settle("serviceaccounts", "default/default")
+    ready.given(virtual=[pod("web", namespace="default")])
+    assert [write.verb for write in ready.decide("pods", "default/web").writes] == [Verb.APPLY]
+
+
+def test_pod_with_the_hosts_dns_for_lack_of_a_dns_service_is_warned_of(ready: World) -> None:
+    ready.given(virtual=[pod("web"), pod("own", spec={"dnsPolicy": "Default"})])
+    warning = decided(ready).warning
+    assert warning is not None
+    assert (warning.reason, "no Service kube-system/kube-dns" in warning.message) == ("MissingClusterDNS", True)
+    assert ready.decide("pods", "shop/own").warning is None
+    ready.configure({"networking": {"dns": {"service": ""}}})
+    assert decided(ready).warning is None
+
+
+def test_pod_with_the_dns_of_its_cluster_has_no_warning(ready: World) -> None:
+    ready.given(virtual=[service("kube-dns", (53,), namespace="kube-system"), pod("web")])
+    ready.settle("services", "kube-system/kube-dns")
+    copy = ready.host("Service", "vc-ns/kube-dns-x-kube-system-x-vc") or {}
+    ready.given(host=[merged(copy, {"spec": {"clusterIP": "10.1.0.10"}})])
+    assert decided(ready).writes
+    assert decided(ready).warning is None
+
+
+def test_pod_with_a_headless_dns_service_is_warned_of(ready: World) -> None:
+    headless = service("kube-dns", (53,), namespace="kube-system", spec={"clusterIP": "None"})
+    ready.given(virtual=[headless, pod("web")]).settle("services", "kube-system/kube-dns")
+    [write] = decided(ready).writes
+    assert "dnsConfig" not in write.obj["spec"]
+    warning = decided(ready).warning
+    assert warning is not None
+    assert warning.reason == "MissingClusterDNS"
 
 
 @pytest.mark.reason("TokenNotOnHost")
