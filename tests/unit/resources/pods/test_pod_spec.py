@@ -275,7 +275,8 @@ def test_service_with_too_many_ports_is_left_out_without_being_read(world: World
 
 
 def test_pod_without_some_variables_is_created_and_warned_of(world: World) -> None:
-    world.configure({"sync": {"toHost": {"serviceAccounts": {"enabled": False}}}})
+    dns = {"dns": {"service": ""}}
+    world.configure({"networking": dns, "sync": {"toHost": {"serviceAccounts": {"enabled": False}}}})
     with_address(world, "a", "10.1.0.1", ports=with_ports(MOST_PORTS + 1))
     world.given(virtual=[pod("web"), pod("quiet", spec={"enableServiceLinks": False})])
     decision = world.decide("pods", "shop/web")
