@@ -295,6 +295,7 @@ class Informer(Store):
                     writing.shown.add(version)
             if entry is not None and entry.version == version and not deleted:
                 assumed.table.pop(key, None)
+                self._passed(key, raw)
                 return
             if key in assumed.table:
                 kept = ""
@@ -302,12 +303,10 @@ class Informer(Store):
                     kept = entry.uid
                 verdict = assumed.judge(found, deleted=deleted, uid=kept, ordered=self.is_ordered)
                 if verdict is not Verdict.NEW:
-                    if verdict is Verdict.OLD and not deleted:
-                        writer = ""
-                        if assumed.unseen:
-                            obj, _ = self.items.decoded(key, raw)
-                            writer = assumed.seen(key, obj)
-                        self._notify_again(key, writer)
+                    if not deleted:
+                        writer = self._passed(key, raw)
+                        if verdict is Verdict.OLD:
+                            self._notify_again(key, writer)
                     return
             if self._gone is not None and entry is not None and is_later(entry.version, version):
                 return  # a page of the list that is read beside the watch has shown a later state
@@ -322,6 +321,16 @@ class Informer(Store):
                 self._put(key, obj, text=text, by_watch=True, writer=writer)
         except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
             self._went_wrong(raw, error)
+
+    def _passed(self, key: Key, raw: codec.Undecoded) -> str:
+        """Forget a write that was unseen if the watch or a list has shown this state after it.
+
+        Return who has made the write; ``""`` if there is none. The next state is another's doing.
+        """
+        if key not in self._assumed.unseen:
+            return ""
+        obj, _ = self.items.decoded(key, raw)
+        return self._assumed.seen(key, obj)
 
     def bookmark(self, version: str) -> None:
         """Process a bookmark: the watch has shown everything up to this version."""
@@ -433,6 +442,7 @@ class Informer(Store):
             key = head.key
             version = head.resource_version
             listed.add(key)
+            self._passed(key, raw)
             entry = self._entries.get(key)
             if entry is None:
                 is_known = key in gone or self._assumed.is_gone(key, head.uid)
@@ -509,8 +519,16 @@ class Informer(Store):
         shown = writing.take(unseen)
         if shown is not None:
             self.handlers.notify_others(key, shown, writer=unseen.writer)
-        elif not writing.void:
+        elif not (writing.void or self._has_shown(key, writing, unseen)):
             self._assumed.wrote_unseen(key, unseen)
+
+    def _has_shown(self, key: Key, writing: WriteInProgress, unseen: UnseenWrite) -> bool:
+        """Return True if what a write has made was shown before its response, or a later state."""
+        entry = self._entries.get(key)
+        if entry is None or entry.version == writing.before:
+            return False
+        obj = self.get(key)
+        return obj is not None and unseen.has_made(obj)
 
     def deleted(self, key: Key, writing: WriteInProgress, uid: str) -> None:
         """Record that our write has deleted the object with this uid at once."""

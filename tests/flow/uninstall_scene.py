@@ -69,9 +69,10 @@ Both = tuple[Contents, Contents]
 
 def config(**options: Any) -> SyncerConfig:
     """Return the example of cert-manager, which has something in every direction; options by path,
-    with ``_`` for dots.
+    with ``_`` for dots. There is no DNS Service, so that Pods have no Event about that.
     """
-    return example("cert-manager", **{path.replace("_", "."): value for path, value in options.items()})
+    by_path = {path.replace("_", "."): value for path, value in options.items()}
+    return example("cert-manager", **{"networking.dns.service": ""}, **by_path)
 
 
 def only(two: Two, *syncers: str) -> SyncerConfig:

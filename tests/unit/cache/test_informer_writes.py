@@ -370,6 +370,36 @@ def test_state_before_an_unseen_write_or_of_a_later_object_is_for_all(either: Wa
     assert [version for _, version in either.heard()] == ["4", "4", "6"]
 
 
+@pytest.mark.parametrize("how", ["our next state", "an earlier state of ours", "a list", "a list of our next state"])
+def test_unseen_write_is_over_once_its_state_was_passed(watched: Watched, how: str) -> None:
+    watched.listed(obj(1), version=1)
+    wrote_unseen(watched)
+    if how != "a list":
+        watched.wrote(obj(6, **BOUND))
+    match how:
+        case "our next state":
+            watched.event("MODIFIED", obj(6, **BOUND))
+        case "an earlier state of ours":
+            watched.wrote(obj(7, **BOUND))
+            watched.event("MODIFIED", obj(6, **BOUND))
+        case _:
+            watched.compared(6, obj(6, **BOUND))
+    watched.heard()
+    watched.event("MODIFIED", obj(8, **BOUND))
+    assert watched.heard() == [(A, "8")]
+
+
+def test_unseen_write_is_over_if_a_list_has_shown_its_state_before_the_reply(watched: Watched) -> None:
+    watched.listed(obj(1), version=1)
+    unseen = UnseenWrite("u1", "maps", lambda found: "node" in found)
+    with watched.informer.writing(A) as writing:
+        watched.compared(5, obj(5, **BOUND))
+        watched.informer.wrote_unseen(A, writing, unseen)
+    watched.heard()
+    watched.event("MODIFIED", obj(8, **BOUND))
+    assert watched.heard() == [(A, "8")]
+
+
 def test_unseen_writes_are_forgotten_with_a_list_and_beyond_a_number(
     either: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
