@@ -12,6 +12,7 @@ from chart_scene import NAME, RELEASE, SYNCER, WORKLOADS, Chart
 from node_scene import until
 
 from hack.chart_build import built
+from hack.realnode.inside import Failed
 from syncer.api import Marks
 
 MARKS = Marks()
@@ -76,6 +77,14 @@ class Tenant(Chart):
         until("a single daemon has the lease", lambda: [self._holder()] == self.daemons())
         address = self.own("get", "pod", self._holder(), "-o=jsonpath={.status.podIP}")
         until("the virtual Nodes have its address", lambda: self.kubelet_address == address)
+        until("it answers as the kubelet", self.runs_commands)
+
+    def runs_commands(self) -> bool:
+        """Return True if the daemon passes a command to a pod, for which it needs a certificate first."""
+        try:
+            return self.exec("shop", "deployment/web", "hostname").startswith("web-")
+        except Failed:
+            return False
 
     def daemons(self) -> list[str]:
         """Return the names of the daemon's pods, without those that end."""

@@ -102,9 +102,9 @@ def test_port_stays_and_commands_work_after_the_end_of_the_daemon(tenant: Tenant
 
     before = ports()
     tenant.kill("syncer")
-    until("the daemon answers as the kubelet after a restart", lambda: is_answered(tenant, pod))
+    until("the daemon answers as the kubelet after a restart", tenant.runs_commands)
     tenant.restart()
-    until("the daemon of another pod answers as the kubelet", lambda: is_answered(tenant, pod))
+    assert tenant.exec("logs", pod, "hostname") == f"{pod}\n"
     assert ports() == before
     [daemon] = tenant.daemons()
     assert tenant.kubelet_address == tenant.own("get", "pod", daemon, "-o=jsonpath={.status.podIP}")
@@ -142,12 +142,6 @@ def test_admin_reaches_no_pod_of_the_host(tenant: Tenant, pod: str) -> None:
         f"/containerLogs/logs%2F..%2Fkube-system/{dns}/coredns",
     ):
         assert asked(tenant, admin, path).split()[1] in (b"400", b"404"), path
-
-
-def is_answered(tenant: Tenant, pod: str) -> bool:
-    """Return True if a command in the pod runs, for which the daemon needs a certificate first."""
-    command = tenant.command("exec", "-n=logs", pod, "--", "hostname")
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600).stdout == f"{pod}\n"
 
 
 def asked(tenant: Tenant, tls: ssl.SSLContext, path: str, *headers: str) -> bytes:

@@ -69,17 +69,9 @@ def saving(tenant: Tenant) -> Iterator[Tenant]:
         before = offered(tenant)
         with storage.provided(tenant.host.site):
             until("the virtual cluster has a class of snapshots", lambda: shows_snapshots(tenant))
-            until("the daemon answers as the kubelet", lambda: answers_as_kubelet(tenant))
             with tenant.namespace(NAMESPACE):
                 yield tenant
         until("the virtual cluster has no more than before", lambda: offered(tenant) == before)
-
-
-def answers_as_kubelet(tenant: Tenant) -> bool:
-    try:
-        return tenant.exec("shop", "deployment/web", "hostname") != ""
-    except Failed:
-        return False
 
 
 def offered(tenant: Tenant) -> str:
@@ -141,7 +133,6 @@ def test_data_are_written_snapshotted_lost_and_restored(saving: Tenant) -> None:
     contents = ("get", "volumesnapshotcontents", "-o=name")
     taken = saving.host.kubectl(*contents)
     saving.restart()
-    until("the daemon answers as the kubelet", lambda: answers_as_kubelet(saving))
     mount(saving, "restored", FROM_SNAPSHOT.format("daily"))
     assert read(saving, "restored") == "good\n"
     mount(saving, "cloned", FROM_CLAIM)
