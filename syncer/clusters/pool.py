@@ -7,6 +7,8 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from syncer.clusters.credentials import Access
 from syncer.clusters.http1 import Exchange
@@ -15,19 +17,40 @@ from syncer.clusters.transport import DeadlineExceeded
 #: Maximum number of connections to an API server; more are not faster, and a hanging server must
 #: not collect them.
 CONNECTIONS = 32
-#: Seconds after which an idle connection is not used again: less than the 90 s after which a
-#: kube-apiserver closes it, so that no request is lost to a connection that is closed at the same
-#: moment.
+#: Seconds after which an idle connection is closed: less than the 90 s after which a kube-apiserver
+#: closes it, so that no request is lost to a connection that is closed at the same moment.
 IDLE_SECONDS = 60.0
-#: Seconds after which a connection that the others did without is closed: each takes 60 kB, and an
-#: API server's too.
+#: Maximum number of idle connections to all API servers together that are kept for so long, for the
+#: next burst: each takes 60 kB, and an API server's too, and a handshake 0.8 ms of CPU, of which 50
+#: Pods at once need as many.
+SPARES = 128
+#: Seconds after which an idle connection is closed while there are more than :data:`SPARES`.
 SPARE_SECONDS = 10.0
 #: Maximum number of idle connections whose buffers a large response has stretched: as many such
 #: requests as a virtual cluster has at a time, for the handshake of another one takes 0.7 ms of
 #: CPU.
 STRETCHED = 4
+#: As how many of :data:`SPARES` such a one counts, by its memory.
+STRETCHED_WEIGHT = 10
 
 Open = Callable[[Access, float], Awaitable[Exchange]]
+
+
+@dataclass(slots=True)
+class _Idle:
+    """The idle connections of all pools of an event loop."""
+
+    #: Their number; one with stretched buffers counts as :data:`STRETCHED_WEIGHT`.
+    weight: int = 0
+
+
+_idle_of: WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = WeakKeyDictionary()
+
+
+def _weight(connection: Exchange) -> int:
+    if connection.stretched:
+        return STRETCHED_WEIGHT
+    return 1
 
 
 class Pool:
@@ -49,6 +72,7 @@ class Pool:
         self._size = size
         self._free_slots = size
         self._idle: list[Exchange] = []
+        self._idle_of_all = _idle_of.setdefault(loop, _Idle())
         self._busy: set[Exchange] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
 
@@ -94,10 +118,12 @@ class Pool:
         if connection.stretched and sum(one.stretched for one in self._idle) >= STRETCHED:
             connection.close()
         if connection.open:
-            connection.idle_since = self._loop.time()
+            now = self._loop.time()
+            connection.idle_since = now
             self._idle.append(connection)
-            while self._idle[0].idle_since < connection.idle_since - SPARE_SECONDS:
-                self._idle.pop(0).close()
+            self._idle_of_all.weight += _weight(connection)
+            if self._idle[0].idle_since < now - SPARE_SECONDS:
+                self._close_spare(now)
         self._free_slot()
 
     def discard(self, connection: Exchange) -> None:
@@ -107,28 +133,43 @@ class Pool:
 
     def drop_idle(self) -> None:
         """Close all idle connections."""
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
+        while self._idle:
+            self._pop().close()
 
     def close(self) -> None:
         """Close all connections; requests in progress fail.
 
         The event loop may end next, so nothing waits for an answer of the other side.
         """
-        for connection in (*self._idle, *self._busy):
+        while self._idle:
+            self._pop().abort()
+        for connection in self._busy:
             connection.abort()
-        self._idle.clear()
 
     def take(self, tls: ssl.SSLContext | None) -> Exchange | None:
         """Remove and return the idle connection of this TLS context that was used last, if any."""
         fresh = self._loop.time() - IDLE_SECONDS
         while self._idle:
-            connection = self._idle.pop()
+            connection = self._pop()
             if connection.open and connection.tls is tls and connection.idle_since > fresh:
                 return connection
             connection.close()
         return None
+
+    def _close_spare(self, now: float) -> None:
+        """Close the connections that have been idle for too long, the oldest first."""
+        while True:
+            seconds = IDLE_SECONDS
+            if self._idle_of_all.weight > SPARES:
+                seconds = SPARE_SECONDS
+            if self._idle[0].idle_since >= now - seconds:
+                return
+            self._pop(0).close()
+
+    def _pop(self, at: int = -1) -> Exchange:
+        connection = self._idle.pop(at)
+        self._idle_of_all.weight -= _weight(connection)
+        return connection
 
     async def _wait(self, deadline: float) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -110,14 +110,77 @@ async def test_only_some_idle_connections_with_stretched_buffers_are_kept(
         assert all(one.open for one in again)
 
 
-async def test_spare_connections_are_closed_after_seconds_oldest_first() -> None:
+async def released(pool: Pool, ages: Sequence[float]) -> list[Exchange]:
+    """Connections that have been idle for so many seconds, the oldest first."""
+    connections = [await pool.acquire(Access(), deadline=SOON) for _ in ages]
+    for age, connection in zip(ages, connections, strict=True):
+        pool.release(connection)
+        connection.idle_since -= age
+    return connections
+
+
+async def use(pool: Pool) -> None:
+    pool.release(await pool.acquire(Access(), deadline=SOON))
+
+
+OLD = pool_module.IDLE_SECONDS + 1
+SPARE = pool_module.SPARE_SECONDS + 1
+
+
+async def test_connections_without_use_are_closed_after_a_minute_oldest_first() -> None:
     async with pool_of(4) as (pool, _):
-        all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(4)]
-        for age, connection in zip((3, 2, 1, 0), all_of_them, strict=True):
+        connections = await released(pool, [OLD + 1, OLD, SPARE, 0])
+        await use(pool)
+        assert [one.open for one in connections] == [False, False, True, True]
+
+
+async def test_connections_without_use_are_closed_sooner_while_all_pools_have_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool_module, "SPARES", 5)
+    async with pool_of(4) as (pool, _), pool_of(4) as (another, _):
+        mine = await released(pool, [SPARE, SPARE, 0])
+        theirs = await released(another, [0, 0, 0])
+        await use(pool)
+        assert [one.open for one in mine] == [False, True, True], "five are left"
+        assert all(one.open for one in theirs)
+        theirs[0].idle_since -= SPARE
+        await use(another)
+        assert theirs[0].open
+
+
+async def test_connection_stays_open_for_some_seconds_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with pool_of(4) as (pool, _):
+        connections = await released(pool, [SPARE, SPARE - 2, 0])
+        monkeypatch.setattr(pool_module, "SPARES", 0)
+        await use(pool)
+        assert [one.open for one in connections] == [False, True, True]
+
+
+async def test_connection_with_stretched_buffers_counts_for_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "SPARES", pool_module.STRETCHED_WEIGHT + 1)
+    async with pool_of(4) as (pool, _):
+        connections = [await pool.acquire(Access(), deadline=SOON) for _ in range(3)]
+        connections[0].stretched = True
+        for connection in connections[:2]:
             pool.release(connection)
-            connection.idle_since -= age * pool_module.SPARE_SECONDS * 0.6
-        pool.release(await pool.acquire(Access(), deadline=SOON))
-        assert [one.open for one in all_of_them] == [False, False, True, True]
+            connection.idle_since -= SPARE
+        pool.release(connections[2])
+        assert [one.open for one in connections] == [False, True, True]
+
+
+@pytest.mark.parametrize("leaves", [Pool.drop_idle, Pool.close])
+async def test_closed_connections_leave_room_to_the_spare_ones_of_others(
+    leaves: Callable[[Pool], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool_module, "SPARES", 3)
+    async with pool_of(4) as (pool, _), pool_of(4) as (another, _):
+        await released(another, [0, 0, 0])
+        leaves(another)
+        mine = await released(pool, [SPARE, SPARE, 0])
+        await use(pool)
+        assert [one.open for one in mine] == [True] * 3
 
 
 async def test_connection_is_there_at_once_only_with_a_free_slot_and_its_own_tls() -> None:
