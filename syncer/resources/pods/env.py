@@ -21,7 +21,6 @@ alone.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import NamedTuple
 
 from syncer.api import Context, Decision, Key, Obj, ObjectRef, Side, reasons, wait
@@ -31,9 +30,11 @@ from syncer.resources.services import KUBERNETES
 from syncer.translate import times
 
 #: The index of virtual Services by namespace, and what follows the namespace in the value for
-#: Services with too many ports.
+#: Services with too many ports, and in the one that ends with the time of creation. So no Pod's
+#: decision reads Services that have no copy.
 BY_NAMESPACE = "namespace"
 TOO_MANY_PORTS = "/too-many-ports"
+CREATED = "/created="
 #: Most bytes of Services' variables in a Pod, in all containers together. 50 Services with three
 #: ports take 50 KiB in a container.
 MOST_BYTES = 256 << 10
@@ -57,7 +58,8 @@ def index_values(service: Obj) -> Iterable[str]:
         return ()
     if len(ports) > MOST_PORTS:
         return (namespace + TOO_MANY_PORTS,)
-    return (namespace,)
+    created = service["metadata"].get("creationTimestamp") or ""
+    return (namespace, namespace + CREATED + created)
 
 
 class PodVariables(NamedTuple):
@@ -142,28 +144,30 @@ def _of_services(ctx: Context, namespace: str, room: int) -> _Services:
 def _missing(ctx: Context, virtual: Obj, uncopied: Iterable[Key]) -> Decision | None:
     """Return a wait for the first Service whose copy may be on its way; None if there is none."""
     for key in uncopied:
-        service = ctx.virtual(SERVICES, key)
-        if service is None or key == KUBERNETES:
-            continue
-        left = _seconds_to_wait(ctx.now, service, virtual)
-        if left > 0:
+        left = _seconds_to_wait(ctx, key, virtual)
+        if left > 0 and key != KUBERNETES:
             there = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
             return wait(reasons.SERVICE_NOT_ON_HOST(key), after=left, on=(there,))
     return None
 
 
-def _seconds_to_wait(now: datetime, service: Obj, pod: Obj) -> float:
+def _seconds_to_wait(ctx: Context, service: Key, pod: Obj) -> float:
     """Return how long a Pod still waits for the copy of a Service.
 
     0 if the Service came after the Pod, or its age is unknown.
     """
+    created = ""
+    for value in ctx.reader.values(Side.VIRTUAL, SERVICES, BY_NAMESPACE, service):
+        _, _, created = value.partition(CREATED)
+        if created:
+            break
     try:
-        created = times.read(service["metadata"]["creationTimestamp"])
-        if created > times.read(pod["metadata"]["creationTimestamp"]):
+        begun = times.read(created)
+        if begun > times.read(pod["metadata"]["creationTimestamp"]):
             return 0.0
     except (KeyError, TypeError, ValueError):
         return 0.0
-    age = (now - created).total_seconds()
+    age = (ctx.now - begun).total_seconds()
     return COPY_SECONDS - age if age >= 0 else 0.0
 
 

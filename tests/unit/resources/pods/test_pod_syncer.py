@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Decision, Obj, Outcome, Refused, TooLarge, Verb
+from syncer.api import Context, Decision, Key, Obj, Outcome, Refused, Resource, TooLarge, Verb
 from syncer.cache.parts import MOST_KEYS
 from syncer.resources.pods.env import COPY_SECONDS
 from syncer.resources.pods.tolerations import MOST_TOLERATIONS
@@ -108,6 +108,20 @@ def test_pod_waits_for_the_copy_of_a_service_that_was_created_just_before(ready:
 def test_pod_waits_for_no_copy_that_may_never_come(ready: World, at_service: str, at_pod: str) -> None:
     ready.given(virtual=[created(service("db"), at_service), created(pod("web"), at_pod)])
     assert [write.verb for write in decided(ready).writes] == [Verb.APPLY]
+
+
+def test_services_without_a_copy_are_not_read_for_a_pod(ready: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Key] = []
+    virtual = Context.virtual
+
+    def noted(ctx: Context, resource: Resource, key: Key) -> Obj | None:
+        read.append(key)
+        return virtual(ctx, resource, key)
+
+    monkeypatch.setattr(Context, "virtual", noted)
+    ready.given(virtual=[service("db"), pod("web")])
+    assert decided(ready).outcome is Outcome.PENDING
+    assert Key("shop", "db") not in read
 
 
 def test_pod_without_service_variables_waits_for_no_service(ready: World) -> None:
