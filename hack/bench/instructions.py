@@ -34,8 +34,8 @@ WARM_UP = 50
 #: The daemon is idle if it used less CPU than this in `STILL_SECONDS`: it is some 30 times slower
 #: than by itself.
 STILL_CPU_SECONDS = 0.25
-#: Takes from the daemon a bound in seconds that means another thing under callgrind.
-ENDLESS_TURN = Path(__file__).with_name("endless_turn.py")
+#: Takes from the daemon the bounds in seconds that mean another thing under callgrind.
+WITHOUT_BOUNDS = Path(__file__).with_name("without_bounds.py")
 #: Names of the profiles that callgrind writes, in the daemon's folder; each has a number at its
 #: end, from 1 on.
 PROFILES = "counts"
@@ -88,8 +88,8 @@ class Counting(Bench):
 
 
 def unbound(installed: Checkout) -> tuple[str, ...]:
-    """Return the command of an installation's daemon, without a bound in seconds."""
-    return str(installed.python), "-I", str(ENDLESS_TURN), str(installed.syncer)
+    """Return the command of an installation's daemon, without some bounds in seconds."""
+    return str(installed.python), "-I", str(WITHOUT_BOUNDS), str(installed.syncer)
 
 
 def counted(program: Sequence[str], folder: Path) -> tuple[str, ...]:

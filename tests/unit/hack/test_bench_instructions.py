@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hack.bench.instructions import COUNTS, ENDLESS_TURN, counts, parse, ratios
+from hack.bench.instructions import COUNTS, WITHOUT_BOUNDS, counts, parse, ratios
 from hack.bench.phases import Bench, Load
 from syncer.api import Obj
 from syncer.testing.objects import pod
@@ -45,12 +45,18 @@ def test_ratios_are_of_each_phase_and_of_all_together() -> None:
     assert found["all"].keys() == COUNTS.keys()
 
 
-def test_counted_daemon_has_no_bound_on_requests_in_a_turn(tmp_path: Path) -> None:
+def test_counted_daemon_has_no_bounds_that_a_slow_one_exceeds(tmp_path: Path) -> None:
+    lines = (
+        "import sys",
+        "from syncer.clusters import pool",
+        "from syncer.workqueue import fair",
+        "print(fair.TURN_SECONDS, pool.SPARE_SECONDS, pool.IDLE_SECONDS, sys.argv[1:])",
+    )
     program = tmp_path / "syncer"
-    program.write_text("import sys\nfrom syncer.workqueue import fair\nprint(fair.TURN_SECONDS, sys.argv[1:])\n")
-    command = [sys.executable, "-I", str(ENDLESS_TURN), str(program), "run", "--config"]
+    program.write_text("\n".join(lines))
+    command = [sys.executable, "-I", str(WITHOUT_BOUNDS), str(program), "run", "--config"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed == "inf ['run', '--config']\n"
+    assert printed == "inf inf inf ['run', '--config']\n"
 
 
 def test_life_is_that_of_pods(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
