@@ -519,16 +519,15 @@ class Informer(Store):
         shown = writing.take(unseen)
         if shown is not None:
             self.handlers.notify_others(key, shown, writer=unseen.writer)
-        elif not (writing.void or self._has_shown(key, writing, unseen)):
-            self._assumed.wrote_unseen(key, unseen)
-
-    def _has_shown(self, key: Key, writing: WriteInProgress, unseen: UnseenWrite) -> bool:
-        """Return True if what a write has made was shown before its response, or a later state."""
+            return
         entry = self._entries.get(key)
-        if entry is None or entry.version == writing.before:
-            return False
-        obj = self.get(key)
-        return obj is not None and unseen.has_made(obj)
+        if entry is not None and entry.version != writing.before:
+            # A list beside the watch may have shown the state, or a later one.
+            obj = self.get(key)
+            if obj is not None and unseen.has_made(obj):
+                return
+        if not writing.void:
+            self._assumed.wrote_unseen(key, unseen)
 
     def deleted(self, key: Key, writing: WriteInProgress, uid: str) -> None:
         """Record that our write has deleted the object with this uid at once."""

@@ -21,8 +21,8 @@ CONNECTIONS = 32
 #: closes it, so that no request is lost to a connection that is closed at the same moment.
 IDLE_SECONDS = 60.0
 #: Maximum number of idle connections to all API servers together that are kept for so long, for the
-#: next burst: each takes 60 kB, and an API server's too, and a handshake 0.8 ms of CPU, of which 50
-#: Pods at once need as many.
+#: next burst. Each takes 60 kB here and at the API server. A burst of 50 Pods would otherwise open
+#: some 60, each with a handshake of 0.8 ms of CPU.
 SPARES = 128
 #: Seconds after which an idle connection is closed while there are more than :data:`SPARES`.
 SPARE_SECONDS = 10.0

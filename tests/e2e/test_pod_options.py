@@ -20,7 +20,8 @@ IMAGES = {
 }
 BUSYBOX = "vsyncer.dev/busybox:local"
 #: PriorityClasses: the operator's on the host, and one of the tenant's own, which stays behind.
-OPERATORS, TENANTS = "tenants", "urgent"
+OPERATORS = "tenants"
+TENANTS = "urgent"
 OPTIONS = {"images": IMAGES, "priorityClassName": OPERATORS}
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
@@ -99,12 +100,14 @@ def copy(tenant: Tenant, name: str) -> Any:
 
 def images(tenant: Tenant, name: str, part: str = "containers") -> Images:
     """Return the images of the only container in a list of a Pod's spec, once it runs; empty texts before."""
-    own, host = virtual(tenant, name), copy(tenant, name)
+    own = virtual(tenant, name)
+    host = copy(tenant, name)
     statuses = f"{part.removesuffix('s')}Statuses"
     [status] = own["status"].get(statuses) or [{"state": {}}]
     if "running" not in status["state"]:
         return Images("", "", "")
-    [written], [on_host] = own["spec"][part], host["spec"][part]
+    [written] = own["spec"][part]
+    [on_host] = host["spec"][part]
     return Images(written["image"], on_host["image"], status["image"])
 
 

@@ -179,7 +179,7 @@ class ClusterPair:
             yield from self._queued(controller, sorted(self.watched_keys(controller)))
 
     def _orphans(self, controller: BoundSyncer, expected: set[Key]) -> Iterator[list[Key]]:
-        """Yield, of some of the host's objects after the other, the keys that aren't expected."""
+        """Yield the keys of the host's objects that aren't expected, of some objects at a time."""
         if not controller.direction.by_host:
             return
         for store in controller.hosts:

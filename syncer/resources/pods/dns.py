@@ -42,15 +42,15 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
     return wait(reasons.NO_DNS_ADDRESS(key), on=(reference,))
 
 
-def warned(ctx: Context, virtual: Obj, decision: Decision) -> Decision:
-    """Return the decision with a warning if a Pod gets the host's DNS for lack of its cluster's.
+def warned(ctx: Context, virtual: Obj, host: Obj, decision: Decision) -> Decision:
+    """Return the decision with a warning if the host pod has the host's DNS for lack of another.
 
     A warning that it has already comes first.
     """
     key = _service(ctx)
     if key is None or not uses_cluster_dns(virtual["spec"]) or decision.warning is not None:
         return decision
-    if _server(ctx, key):
+    if not uses_cluster_dns(host["spec"]):
         return decision
     why = f"it uses the host's DNS, as there is no Service {key} with a ClusterIP"
     how = "Create that Service, then this Pod again; or set dnsPolicy: Default"
@@ -63,8 +63,8 @@ def fields(ctx: Context, virtual: Obj) -> Obj:
     key = _service(ctx)
     if key is None or not uses_cluster_dns(spec):
         return {}
-    address = _server(ctx, key)
-    if not address:
+    address = _address(ctx, key)
+    if not address or address == "None":
         return {}
 
     domain = ctx.settings.networking.cluster_domain
@@ -85,12 +85,6 @@ def _service(ctx: Context) -> Key | None:
     if not networking.dns.service or not ctx.enabled("services"):
         return None
     return Key.parse(networking.dns.service)
-
-
-def _server(ctx: Context, key: Key) -> str:
-    """Return the address of the DNS server; ``""`` if there is none, or its Service is headless."""
-    address = _address(ctx, key)
-    return "" if address == "None" else address
 
 
 def _address(ctx: Context, key: Key) -> str:
