@@ -42,15 +42,13 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
     return wait(reasons.NO_DNS_ADDRESS(key), on=(reference,))
 
 
-def warned(ctx: Context, virtual: Obj, host: Obj, decision: Decision) -> Decision:
+def warned(ctx: Context, host: Obj, decision: Decision) -> Decision:
     """Return the decision with a warning if the host pod has the host's DNS for lack of another.
 
     A warning that it has already comes first.
     """
     key = _service(ctx)
-    if key is None or not uses_cluster_dns(virtual["spec"]) or decision.warning is not None:
-        return decision
-    if not uses_cluster_dns(host["spec"]):
+    if key is None or not uses_cluster_dns(host["spec"]) or decision.warning is not None:
         return decision
     why = f"it uses the host's DNS, as there is no Service {key} with a ClusterIP"
     how = "Create that Service, then this Pod again; or set dnsPolicy: Default"

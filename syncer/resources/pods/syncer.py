@@ -266,7 +266,7 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
         decision = replace(decision, is_step=True)
     if variables.warning:
         return decision.warn("ServiceLinksLeftOut", variables.warning)
-    return isolation.warned(ctx, virtual, dns.warned(ctx, virtual, host, decision))
+    return isolation.warned(ctx, virtual, dns.warned(ctx, host, decision))
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
